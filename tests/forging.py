@@ -18,7 +18,7 @@ from brute_dependency import tree_case
 from brute_grammar import grammar_case
 from maxmargin import checkpoints
 from maxmargin.engine import sharding
-from maxmargin.engine.adaptive_features import AdaptiveFeatures
+from maxmargin.engine.accelerators import AdaptiveFeatures
 from maxmargin.engine.violations import hinge_values
 from maxmargin.formulation import Formulation
 from maxmargin.objective import primal_value

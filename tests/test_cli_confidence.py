@@ -5,8 +5,8 @@ import pytest
 import maxmargin as mm
 from cli_corpus import refused, write_corpus
 from maxmargin.cli import main
+from maxmargin.cli.tasks import TASKS
 from maxmargin.formats import read_columns
-from maxmargin.registry import TAG, Estimator
 
 
 @pytest.mark.parametrize("options", [[], ["--calibrate"]])
@@ -40,6 +40,5 @@ def test_classes(tmp_path, capsys, options):
 def test_a_model_of_a_task_without_it(tmp_path, capsys, monkeypatch):
     data, model = write_corpus(tmp_path / "train.txt", 5), tmp_path / "model.mm"
     assert main(["train", "tag", str(data), "-o", str(model), "-q"]) == 0
-    plain = Estimator("SequenceTagger", "estimators.sequence", TAG._replace(answers=()))
-    monkeypatch.setattr("maxmargin.cli.files.entry_of", lambda cls: plain)
+    monkeypatch.setattr(TASKS["tag"], "answers", (), raising=False)
     refused(["predict", str(model), str(data), "--confidence"], "have no --confidence", capsys, 2)

@@ -10,11 +10,11 @@ from sklearn.datasets import dump_svmlight_file, load_digits
 import maxmargin as mm
 from cli_corpus import refused, write_corpus, write_hard_corpus
 from maxmargin.cli import main
-from maxmargin.cli.held_out import count_of, split
+from maxmargin.cli.held_out import split
+from maxmargin.cli.tasks import TASKS
 from maxmargin.cli.training import Examples
 from maxmargin.formats import TokenColumns, read_columns, read_label_trees, read_svmlight
 from maxmargin.metrics import chunk_f1
-from maxmargin.registry import TASKS
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_groups_stay_together():
 def test_a_task_without_counts_of_its_own_is_judged_as_in_its_report():
     X, y = load_digits(return_X_y=True)
     model = mm.MulticlassSVM(C=0.01, tol=0.5, random_state=0).fit(X[:100] / 16, y[:100])
-    tally = count_of(TASKS["multiclass"])(model, Examples(X[100:200] / 16, y[100:200]))
+    tally = TASKS["multiclass"].count(model, Examples(X[100:200] / 16, y[100:200]))
     score = model.score(X[100:200] / 16, y[100:200])
     assert tally.scores["accuracy"].score == pytest.approx(score)
 

@@ -7,7 +7,7 @@ import pytest
 
 from maxmargin.cli import main, make_parser
 from maxmargin.cli.options import OPTIONS
-from maxmargin.registry import TASKS
+from maxmargin.cli.tasks import TASKS
 
 COMMANDS = ["train", "path", "cross-validate"]
 #: Options of some tasks, wherever they are described.

@@ -12,10 +12,9 @@ import pytest
 
 import maxmargin as mm
 from cli_tasks import MAKE, make_files
-from maxmargin import registry
 from maxmargin.cli import main
 from maxmargin.cli.files import UNITS, read_model
-from maxmargin.cli.held_out import count_of
+from maxmargin.cli.tasks import TASKS
 
 FILLED_IN = ("depend", "parse", "align", "label-tree")  # whose predictions are files like the input
 
@@ -46,8 +45,8 @@ def predicted(folder, task, name, capsys, *options):
 
 
 def test_all_tasks_have_files():
-    assert set(MAKE) == set(registry.TASKS)
-    assert {task.unit for task in registry.TASKS.values()} == set(UNITS)
+    assert set(MAKE) == set(TASKS)
+    assert {task.unit for task in TASKS.values()} == set(UNITS)
 
 
 @pytest.mark.parametrize("task", MAKE)
@@ -102,7 +101,7 @@ def test_unlabelled_files_are_not_evaluated_or_learned_from(folder, task, capsys
         assert message.startswith(f"maxmargin: error: {bare}"), message
 
 
-OTHER_LOSSES = [(t.name, loss) for t in registry.TASKS.values() for loss in t.losses[1:]]
+OTHER_LOSSES = [(t.name, loss) for t in TASKS.values() for loss in t.losses[1:]]
 
 
 @pytest.mark.parametrize(("task", "loss"), OTHER_LOSSES)
@@ -120,7 +119,7 @@ def test_losses_that_a_task_declares(task, loss, tmp_path):
 @pytest.mark.parametrize("task", MAKE)
 def test_answers_that_a_task_has(folder, task, capsys):
     for name, options in (("k", ["--k", "2"]), ("scores", ["--scores"])):
-        if name in registry.TASKS[task].answers:
+        if name in TASKS[task].answers:
             assert predicted(folder, task, "bare", capsys, *options)
         else:
             model, data = str(folder / f"{task}.mm"), str(folder / f"{task}.bare")
@@ -352,10 +351,9 @@ def test_scores_of_files_folds_and_reports_are_the_same(folder, task, capsys):
     assert main(["evaluate", model, test, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     estimator = mm.load(model)
-    module = registry.TASKS[task].module
     given = argparse.Namespace(data=test, encoding="utf-8", separator=None)
-    examples = registry.import_name(module, "examples")(read_model(model, test), given)
-    tally = count_of(registry.TASKS[task])(estimator, examples)
+    examples = TASKS[task].examples(read_model(model, test), given)
+    tally = TASKS[task].count(estimator, examples)
     if "intervals" in told:
         scores = {name: own["score"] for name, own in told["intervals"]["scores"].items()}
         assert scores == pytest.approx({name: own.score for name, own in tally.scores.items()})

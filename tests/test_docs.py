@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from maxmargin import registry
 from maxmargin.cli import make_parser
+from maxmargin.cli.tasks import TASKS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -76,7 +76,7 @@ def test_the_page_of_the_command_line_has_all_commands():
     (commands,) = (a.choices for a in make_parser()._actions if isinstance(a.choices, dict))
     names = [parser.prog.split()[-1] for parser in commands.values()]  # aliases are not listed
     assert [name for name in names if f"maxmargin {name}" not in text] == []
-    assert [name for name in registry.TASKS if f"`{name}`" not in text] == []
+    assert [name for name in TASKS if f"`{name}`" not in text] == []
 
 
 def command_lines() -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import numba
 import numpy as np
 import pytest
 
-from maxmargin import _compiling, _jit, _numba
+from maxmargin import _compiling, _jit, _numba, _warn
 
 CALLEE = """
 from ._jit import kernel
@@ -54,7 +55,7 @@ def folder(tmp_path):
     package = tmp_path / "minipkg"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    for module in (_jit, _numba, _compiling):
+    for module in (_jit, _numba, _compiling, _warn):
         source = Path(module.__file__)
         (package / source.name).write_bytes(source.read_bytes())
     (package / "callee.py").write_text(CALLEE.format(increment=10))
@@ -65,6 +66,11 @@ def folder(tmp_path):
 
 def run(folder, module="minipkg.caller", name="twice", **environment):
     """Call a kernel of the mini package in a process of its own."""
+    return json.loads(run_process(folder, module, name, **environment).stdout)
+
+
+def run_process(folder, module="minipkg.caller", name="twice", **environment):
+    """The process of `run`, which has ended well."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}
     defaults = {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")}
     done = subprocess.run(
@@ -76,7 +82,7 @@ def run(folder, module="minipkg.caller", name="twice", **environment):
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return done
 
 
 @pytest.mark.parametrize(
@@ -183,6 +189,46 @@ def _add_one(x):
     return x + 1
 
 
+@pytest.mark.parametrize("name", _numba.NEEDED)
+def test_kernels_do_without_any_one_patch(folder, name):
+    assert run(folder, MAXMARGIN_PLAIN_NUMBA=name)["result"] == 21.0
+
+
+def test_plain_numba_keeps_its_own_cache(folder):
+    assert run(folder, MAXMARGIN_PLAIN_NUMBA="1") == {"result": 21.0, "hits": 0, "misses": 1}
+    assert run(folder, MAXMARGIN_PLAIN_NUMBA="1") == {"result": 21.0, "hits": 1, "misses": 0}
+    assert run(folder) == {"result": 21.0, "hits": 0, "misses": 1}  # never code of the other kind
+
+
+def test_a_version_of_numba_that_was_never_tested_is_used_plain_with_one_warning(folder):
+    source = folder / "minipkg" / "_numba.py"
+    text = re.sub(r"LAST_TESTED = .*", "LAST_TESTED = (0, 1), (0, 2)", source.read_text(), count=1)
+    source.write_text(text)
+    done = run_process(folder)
+    assert json.loads(done.stdout)["result"] == 21.0
+    expected = f"Numba {numba.__version__} was never tested with this version of maxmargin"
+    assert done.stderr.count(expected) == 1
+    assert "Tested are Numba 0.1 to 0.2" in done.stderr
+    switched_off = run_process(folder, MAXMARGIN_PLAIN_NUMBA="1")
+    assert "never tested" not in switched_off.stderr
+
+
+@pytest.fixture
+def decide_again():
+    _numba.patches.cache_clear()
+    yield
+    _numba.patches.cache_clear()
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.parametrize("name", _numba.NEEDED)
+def test_a_patch_whose_parts_numba_has_not_is_not_made(decide_again, monkeypatch, name):
+    monkeypatch.delenv(_numba.SWITCH, raising=False)
+    monkeypatch.setitem(_numba.NEEDED, name, "dispatcher.compile dispatcher.no_such_part.at_all")
+    assert _numba.patches() == set(_numba.NEEDED) - {name}
+    assert _jit.kernel(_add_one)(1) == 2
+
+
 @_jit.kernel
 def _largest(values):
     best = -np.inf
@@ -195,27 +241,6 @@ def _largest(values):
 def test_kernels_keep_infinities_with_and_without_jit():
     assert _largest(np.array([-np.inf, -np.inf])) == -np.inf
     assert _largest(np.array([-np.inf, 2.0, 1.0])) == 2.0
-
-
-@_jit.kernel
-def _place(k, flag):
-    return k if flag else np.int64(7)
-
-
-@_jit.kernel
-def _call_with_many_integers(short):
-    total = 0
-    total += _place(0, True) + _place(-1, True) + _place(total, False)
-    total += _place(short[0], True) + _place(k=short[0] + 1, flag=len(short) > 3)
-    return total
-
-
-@pytest.mark.nojit
-def test_integers_of_all_kinds_share_one_version():
-    assert _call_with_many_integers(np.array([5], np.int32)) == -1 + 7 + 5 + 7
-    assert _place(3, True) == 3  # compiles it where the caller came from the cache
-    if hasattr(_place, "signatures"):  # not without compilation
-        assert len(_place.signatures) == 1
 
 
 NAMES = ("first", "second")
@@ -268,23 +293,6 @@ def test_lines_are_asked_for():
         (code,) = _asks.inspect_llvm().values()
         assert code.count("call void @llvm.prefetch") == 2
         assert "@cfunc" not in code  # nobody calls kernels from C
-
-
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
-def test_options_of_compilations_differ_where_options_of_kernels_do():
-    """Numba keeps what it knows of operators by them."""
-
-    def options(compiled):
-        return compiled._compiler._customize_flags(_numba.Flags())
-
-    dispatchers = [numba.njit(lambda: 1) for _ in range(3)]
-    for dispatcher in dispatchers:
-        _numba.simplify_flags(dispatcher)
-    first, second, third = map(options, dispatchers)
-    third.forceinline = True
-    assert first == second and hash(first) == hash(second)
-    assert first != third and third != first
-    assert first != _numba.Flags() and _numba.Flags() != first
 
 
 @_jit.kernel(allocates=False)

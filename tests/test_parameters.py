@@ -10,8 +10,9 @@ from sklearn.base import clone
 import maxmargin as mm
 from maxmargin import defaults
 from maxmargin.cli import make_parser
+from maxmargin.cli.tasks import TASKS
 from maxmargin.cli.training import shared_parameters
-from maxmargin.estimators.parameters import SharedParameters
+from maxmargin.estimators.base import MaxMarginEstimator
 from maxmargin.registry import ESTIMATORS
 from maxmargin.solvers import make_solver
 
@@ -24,7 +25,7 @@ TRAINED = [
     mm.StructuralSVM,
     mm.TreeLabeler,
 ]
-SHARED = [field.name for field in dataclasses.fields(SharedParameters)]
+SHARED = [field.name for field in dataclasses.fields(MaxMarginEstimator)]
 
 
 def make(cls, *args, **parameters):
@@ -59,8 +60,8 @@ def test_the_precision_is_the_same_for_estimators_solvers_and_the_command_line()
     assert {make(cls).tol for cls in TRAINED} == {defaults.TOL}
     for entry in ESTIMATORS:
         if entry.task is not None and entry.name != "PCFGParser":
-            told = make_parser().parse_args(["train", entry.task.name, "data", "-o", "model"])
-            given = shared_parameters(told, entry.task)
+            told = make_parser().parse_args(["train", entry.task, "data", "-o", "model"])
+            given = shared_parameters(told, TASKS[entry.task])
             assert given["tol"] == getattr(mm, entry.name)().tol, entry.name
 
 

@@ -17,7 +17,7 @@ FILES = {
 #: Of others, and parts of our own, that take long to import and that no command below needs.
 HEAVY = ["sklearn", "pandas", "joblib", "matplotlib", "narwhals", "dask", "distributed", "rich"]
 HEAVY += ["scipy.stats", "scipy.optimize", "scipy.spatial", "scipy.special"]
-HEAVY += [f"maxmargin.{part}" for part in ("cluster", "report", "datasets", "features.kernels")]
+HEAVY += [f"maxmargin.{part}" for part in ("cluster", "report", "datasets", "features.kernels.map")]
 NUMERIC = ["numpy", "scipy", "numba"]
 
 START = """

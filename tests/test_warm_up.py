@@ -9,7 +9,8 @@ import pytest
 
 from maxmargin.cli import main
 from maxmargin.cli.commands import warm_up
-from maxmargin.registry import ESTIMATORS, TASKS
+from maxmargin.cli.tasks import TASKS
+from maxmargin.registry import ESTIMATORS
 
 
 def test_there_are_data_for_every_estimator():
@@ -77,7 +78,7 @@ def test_kernels_that_cannot_be_kept_are_an_error(monkeypatch, capsys):
 
     from maxmargin.engine import rows
 
-    nowhere = SimpleNamespace(_cache=SimpleNamespace(cache_path=None))
+    nowhere = SimpleNamespace(stats=SimpleNamespace(cache_path=None))
     monkeypatch.setattr(rows, "add_scores", nowhere)
     assert main(["warm-up", "multiclass"]) == 1
     assert "10 to 30 seconds on them again: set NUMBA_CACHE_DIR" in capsys.readouterr().err

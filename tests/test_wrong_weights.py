@@ -8,7 +8,7 @@ import pytest
 
 import maxmargin as mm
 from every_estimator import KINDS, TREES, make
-from maxmargin.estimators import checked_weights
+from maxmargin.estimators import base
 
 METHODS = (
     "predict",
@@ -149,7 +149,7 @@ def test_weights_are_looked_through_once(kind, monkeypatch):
         looked.append(np.shape(values) == (size,))
         return isfinite(values, *args, **kwargs)
 
-    monkeypatch.setattr(checked_weights.np, "isfinite", counted)
+    monkeypatch.setattr(base.np, "isfinite", counted)
     for model in [*models, *models]:
         model.predict(X)
     assert not any(looked)

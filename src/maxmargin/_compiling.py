@@ -172,7 +172,7 @@ def _rare_collections() -> Iterator[None]:
     finally:
         with _Clock.lock:
             _Clock.compiling -= 1
-            if _Clock.compiling == 0:
+            if _Clock.compiling == 0 and gc.get_threshold() == RARELY:  # nobody has set it since
                 gc.set_threshold(*_Clock.usual)
 
 

@@ -5,8 +5,9 @@ one of another file would therefore run the callee's old code after an edit or a
 adds a fingerprint of all sources that the kernel's module imports to the version Numba compares, so
 that any change to one of them makes the kernel compile again.
 
-It also spares compilations: a kernel has one version for all integers it is called with. And it
-spares kernels that make no arrays the counting of references, which can cost more than their work.
+It also spares kernels that only kernels call machine code of their own, and kernels that make no
+arrays the counting of references, which can cost more than their work. Where Numba cannot be
+changed so, see `_numba`, kernels are compiled as Numba does it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, overload
 
 import numba
-from numba.core.registry import cpu_target
 
 from . import _numba
 
@@ -33,7 +33,6 @@ _OPTIONS: dict[str, Any] = {
     "nogil": True,
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
     "error_model": "numpy",
-    "no_cfunc_wrapper": True,  # kernels are called by Python and by each other, not from C
 }
 
 
@@ -78,37 +77,55 @@ def kernel(
 
 def _compiled(function: F, *, inline: bool, counts: bool) -> F:
     """Numba's dispatcher for the function, with the stamped cache where one can be kept."""
+    patches = _numba.patches()
+    if not patches:
+        return _plain(function)
+    options = dict(_OPTIONS)
+    if "no C wrapper" in patches:
+        options["no_cfunc_wrapper"] = True  # kernels are called by Python and by each other
     # Both are said always: what is not said, Numba takes over from the kernel that calls first.
-    options = _OPTIONS | {"forceinline": inline}
-    if hasattr(cpu_target.options, "_nrt"):
+    if "inline" in patches:
+        options["forceinline"] = inline
+    if "uncounted" in patches:
         options["_nrt"] = counts
+    else:
+        counts = True
     compiled = numba.njit(**options)(function)
     if compiled is function:  # NUMBA_DISABLE_JIT=1
         return function
     # Most of the kernels that a process imports are never called: what only calls need is made by
     # the first one. But for the stamp, which has to be that of the code just imported.
-    try:
-        stamp = fingerprint(function.__module__)
-    except Exception as error:
-        _refuse_cache(function, error)
-    else:
-        _numba.open_cache_later(compiled, lambda: _open_cache(compiled, stamp))
+    if "cache" in patches:
+        try:
+            stamp = ",".join([fingerprint(function.__module__), *sorted(patches)])
+        except Exception as error:
+            _refuse_cache(function, error)
+        else:
+            _numba.open_cache_later(compiled, lambda: _open_cache(compiled, stamp))
 
     def borrowed() -> Any:
         made = numba.njit(**options)(function)
         _numba.make_borrowed(made)
-        _numba.simplify_flags(made)
         if not counts:
             _numba.check_returns_no_arrays(made)
         return made
 
-    _numba.compile_aside(compiled)
-    _numba.lend_to_kernels(compiled, borrowed)
-    _numba.simplify_flags(compiled)
-    _numba.widen_integers(compiled)
+    if "aside" in patches:
+        _numba.compile_aside(compiled)
+    if "lend" in patches:
+        _numba.lend_to_kernels(compiled, borrowed)
     if not counts:
         _numba.check_returns_no_arrays(compiled)
     return compiled
+
+
+def _plain(function: F) -> F:
+    """What Numba makes of the function, with its own cache where it can keep one."""
+    try:
+        return numba.njit(cache=True, **_OPTIONS)(function)
+    except RuntimeError as error:  # no folder for it, or no file that the function is written in
+        _refuse_cache(function, error)
+        return numba.njit(**_OPTIONS)(function)
 
 
 def _open_cache(compiled: Any, stamp: str) -> bool:

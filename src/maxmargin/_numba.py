@@ -1,26 +1,39 @@
 """All that this package changes about Numba, by parts of it that are not public; one place.
 
-Each function takes a dispatcher (what ``numba.njit`` returns) and changes that one only. Each has a
-test, and pyproject.toml bounds the versions of Numba to those tested.
+Each patch takes a dispatcher (what ``numba.njit`` returns) and changes that one only. `patches`
+decides which are made: those whose parts the installed Numba has (`NEEDED`), none for versions that
+were never tested, none with ``MAXMARGIN_PLAIN_NUMBA=1``. Without them kernels are what
+``numba.njit(cache=True)`` makes of them. docs/internals.md says what each patch buys.
 """
 
 from __future__ import annotations
 
 import itertools
+import logging
+import os
+import re
 import threading
 from collections.abc import Callable
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
+import numba
 from llvmlite import ir
-from numba.core import config, types
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler, Flags
-from numba.core.environment import lookup_environment
-from numba.core.registry import cpu_target
+from numba import types
 from numba.extending import intrinsic
 
 from ._compiling import complain_of_cache, in_compiler_thread, note_compilation
+from ._warn import warn_user
+
+try:
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler import Compiler, Flags
+    from numba.core.environment import lookup_environment
+    from numba.core.registry import cpu_target
+except ImportError:  # `patches` notices
+    JITCodeLibrary = Compiler = Flags = object  # type: ignore
+    lookup_environment = cpu_target = None  # type: ignore
 
 __all__ = [
     "check_returns_no_arrays",
@@ -28,12 +41,73 @@ __all__ = [
     "lend_to_kernels",
     "make_borrowed",
     "open_cache_later",
+    "patches",
     "prefetch",
-    "simplify_flags",
     "stamp_cache",
     "tolerate_cache_errors",
-    "widen_integers",
 ]
+
+logger = logging.getLogger(__name__)
+
+SWITCH = "MAXMARGIN_PLAIN_NUMBA"  # "1" for no patches, or names of those to leave out, with commas
+FIRST_TESTED, LAST_TESTED = (0, 61), (0, 68)  # minor versions
+
+UNTESTED = (
+    "Numba {} was never tested with this version of maxmargin, so kernels are compiled without "
+    "maxmargin's changes to Numba: results are the same, training starts later and is slower. "
+    "Tested are Numba {}.{} to {}.{}; a newer maxmargin may know yours. "
+    "MAXMARGIN_PLAIN_NUMBA=1 switches this message off."
+)
+
+#: What each patch needs of Numba that is not public, as attributes of `_Parts`.
+NEEDED = {
+    "lend": "dispatcher._compiler.pipeline_class dispatcher._compiler._customize_flags "
+    "dispatcher.add_overload dispatcher.get_call_template dispatcher.get_overload "
+    "dispatcher.overloads dispatcher.targetctx.insert_user_function compiler.define_pipelines "
+    "library._optimize_functions library._optimize_final_module library._finalize_final_module "
+    "library._finalize_dynamic_globals library._verify_declare_only_symbols environment.__call__ "
+    "flags.no_compile flags.no_cpython_wrapper flags.no_cfunc_wrapper",
+    "uncounted": "target.options._nrt target.target_context.data_model_manager "
+    "dispatcher.add_overload",
+    "inline": "target.options.forceinline",
+    "no C wrapper": "target.options.no_cfunc_wrapper",
+    "prefetch": "target.target_context.make_array",
+    "aside": "dispatcher.compile dispatcher._cache",
+    "cache": "dispatcher.enable_caching dispatcher._cache",
+}
+
+
+@cache
+def patches() -> frozenset[str]:
+    """Names of the patches that are made; decided once in a process."""
+    switch = os.environ.get(SWITCH, "0")
+    if switch == "1":
+        return frozenset()
+    version = tuple(int(part) for part in re.findall(r"\d+", numba.__version__)[:2])
+    if not FIRST_TESTED <= version <= LAST_TESTED:
+        warn_user(UNTESTED.format(numba.__version__, *FIRST_TESTED, *LAST_TESTED))
+        return frozenset()
+    parts = _Parts()
+    made = set()
+    for name, attributes in NEEDED.items():
+        try:
+            for attribute in attributes.split():
+                attrgetter(attribute)(parts)
+        except AttributeError as error:
+            logger.debug("Numba is not patched (%s): %s", name, error)
+        else:
+            made.add(name)
+    return frozenset(made.difference(switch.split(",")))
+
+
+class _Parts:
+    """Where parts of Numba are looked for."""
+
+    compiler, library, flags = Compiler, JITCodeLibrary, Flags
+    environment, target = lookup_environment, cpu_target
+
+    def __init__(self) -> None:
+        self.dispatcher = numba.njit(lambda: None)
 
 
 # ----- kernels that other kernels call -----------------------------------------------------------
@@ -56,18 +130,11 @@ class _BorrowedCompiler(Compiler):  # type: ignore[misc]
     """Numba's compiler, into code of that kind."""
 
     _numbers = itertools.count()
-    _pipelines: Any = None
 
     def __init__(self, typing_context: Any, target_context: Any, library: Any, *rest: Any) -> None:
         name = f"borrowed.{next(self._numbers)}"
         library = _BorrowedCode(target_context.codegen(), name)
         super().__init__(typing_context, target_context, library, *rest)
-
-    def define_pipelines(self) -> Any:
-        """The same passes for all kernels: Numba orders them anew for each, which takes 5 ms."""
-        if _BorrowedCompiler._pipelines is None:
-            _BorrowedCompiler._pipelines = super().define_pipelines()
-        return _BorrowedCompiler._pipelines
 
 
 def make_borrowed(borrowed: Any) -> None:
@@ -112,27 +179,6 @@ def lend_to_kernels(compiled: Any, make: Callable[[], Any]) -> None:
     compiled.get_overload = lambda *args: borrowed().get_overload(*args)
 
 
-def widen_integers(compiled: Any) -> None:
-    """Let calls from other kernels pass all signed integers as int64.
-
-    Numba compiles a function anew for each constant in a call (their types are literals) and for
-    each mixture of int32 and int64, of which calls between kernels have many.
-    """
-    get_call_template = compiled.get_call_template
-
-    def with_wide_integers(args: Any, kws: dict[str, Any]) -> Any:
-        wide = {name: _widened(kind) for name, kind in kws.items()}
-        return get_call_template([_widened(kind) for kind in args], wide)
-
-    compiled.get_call_template = with_wide_integers
-
-
-def _widened(kind: Any) -> Any:
-    """The type itself, or int64 for signed integers and constants among them."""
-    kind = types.unliteral(kind)
-    return types.int64 if kind in types.signed_domain else kind
-
-
 def check_returns_no_arrays(compiled: Any) -> None:
     """Raise a TypeError rather than return an array that nobody has counted.
 
@@ -150,26 +196,6 @@ def check_returns_no_arrays(compiled: Any) -> None:
         add_overload(result)
 
     compiled.add_overload = add_checked
-
-
-class _KernelFlags(Flags):  # type: ignore[misc]
-    """Options of a compilation that are quick to compare.
-
-    Numba looks up implementations by them for each operator of a kernel, several times, and its own
-    all have one hash value, so that each look compares all 22 options of many.
-    """
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (type(other) is _KernelFlags and self._values == other._values)
-
-    def __hash__(self) -> int:
-        return hash((self.forceinline, self.nrt, self.no_compile))
-
-
-def simplify_flags(compiled: Any) -> None:
-    """Let a dispatcher compile with such options."""
-    customize = compiled._compiler._customize_flags
-    compiled._compiler._customize_flags = lambda flags: _KernelFlags(customize(flags))
 
 
 # ----- memory ------------------------------------------------------------------------------------
@@ -196,7 +222,14 @@ def _in_vain(array: Any, position: Any) -> None:
     """Python has no such thing."""
 
 
-prefetch: Any = _in_vain if config.DISABLE_JIT else _prefetch  # type: ignore[attr-defined]
+def _chosen() -> Any:
+    """The one for how kernels are compiled here."""
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return _in_vain
+    return _prefetch if "prefetch" in patches() else numba.njit(_in_vain)
+
+
+prefetch: Any = _chosen()
 
 # ----- compilation and its cache -----------------------------------------------------------------
 

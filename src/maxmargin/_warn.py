@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import inspect
 import warnings
 
 __all__ = ["warn_user"]
@@ -13,8 +13,8 @@ _BETWEEN = ("maxmargin", "sklearn", "joblib")
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn as if the line that called the package had done so."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and _package(frame.f_globals) in _BETWEEN:
+    frame, level = inspect.currentframe(), 1  # None where Python has no frames
+    while frame is not None and _package(frame.f_globals) in _BETWEEN:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 

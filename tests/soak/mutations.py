@@ -26,12 +26,13 @@ from maxmargin import formats
 from maxmargin.checkpoints import DIGEST, LENGTH, MAGIC, Checkpoint
 from maxmargin.cli.columns import _read_templates
 from maxmargin.cli.files import UNITS, _cut
+from maxmargin.cli.tasks import TASKS
 from maxmargin.features.window.templates import read_templates
 from maxmargin.formats.opening import ReadContent
 from maxmargin.formats.recognising import recognise
 from maxmargin.formats.svmlight import _read_carefully
 from maxmargin.persistence import load_model
-from maxmargin.registry import entry_of, import_name
+from maxmargin.registry import entry_of
 
 from .damage import archive_of, damaged, damaged_inside, damaged_value, members_of
 
@@ -260,7 +261,7 @@ def use_model(path):
     assert model._weights.ndim == 1
     task = entry_of(type(model)).task
     if task is not None and "task" in extra:
-        import_name(task.module, "load_schema")(str(path), model, extra)
+        TASKS[task].load_schema(str(path), model, extra)
 
 
 def prepare_model(random):

@@ -32,11 +32,11 @@ from ..formats.opening import Source
 from ..formats.recognising import Kind, recognise
 from ..formats.writing import descriptor_of
 from ..progress import running_clock
-from ..registry import Task
 from .console import UsageError
 from .evaluation import answer_line
 from .files import Model, check_kind, check_several_labels, open_input
 from .options import SEPARATORS
+from .tasks import Task
 
 __all__ = [
     "ATTRIBUTES",

@@ -28,8 +28,9 @@ from ..formats.opening import (
 from ..formats.recognising import Kind, is_model_file, recognise
 from ..formats.writing import check_writable, descriptor_of
 from ..persistence import load_model
-from ..registry import TASKS, Task, entry_of, import_name
+from ..registry import entry_of
 from .console import UsageError
+from .tasks import TASKS, Task
 
 __all__ = [
     "Chunk",
@@ -96,13 +97,13 @@ def check_checkpoint(path: str, others: Iterable[str], resume: bool) -> None:
     check_place(path)
     if has_checkpoint(path) and not resume:
         raise ValueError(
-            f"{path}: there is a checkpoint of this name; --resume goes on from it, or else remove "
-            "it first"
+            f"{path}: there is a checkpoint of this name; --resume continues from it, or else "
+            "remove it first"
         )
 
 
 def has_checkpoint(path: str) -> bool:
-    """Whether there is a checkpoint to go on from."""
+    """Whether there is a checkpoint to resume from."""
     from ..checkpoints import FOLD, older_of, part_of
 
     first = part_of(path, FOLD, 0)
@@ -220,8 +221,8 @@ def read_model(path: str, data: str, n_jobs: int | None = None) -> Model:
         raise ValueError(f"{path}: a {type(estimator).__name__} is used from Python: mm.load(path)")
     if n_jobs is not None:  # otherwise that of the training
         estimator.n_jobs = n_jobs
-    load_schema = import_name(entry.task.module, "load_schema")
-    return Model(estimator, entry.task, path, load_schema(path, estimator, extra))
+    task = TASKS[entry.task]
+    return Model(estimator, task, path, task.load_schema(path, estimator, extra))
 
 
 def _is_model(path: str) -> bool:
@@ -234,7 +235,7 @@ def _is_model(path: str) -> bool:
 
 
 def check_several_labels(source: Source, labels: set[Any]) -> None:
-    """Raise ValueError if there is nothing to tell apart."""
+    """Raise ValueError if there is one label only."""
     if len(labels) < 2:
         raise ValueError(f"{source}: all labels are {labels.pop()!r:.40}, expected at least 2")
 
@@ -274,7 +275,7 @@ class Unit(NamedTuple):
 
 
 def read_chunks(path: str, unit: str, encoding: str) -> Iterator[Source]:
-    """Pieces of a file or stream, ``-`` being the standard input."""
+    """Chunks of a file or stream, ``-`` being the standard input."""
     if is_standard(path):
         if sys.stdin is None:
             raise ValueError("the standard input is closed")
@@ -289,7 +290,7 @@ def read_chunks(path: str, unit: str, encoding: str) -> Iterator[Source]:
 
 @contextmanager
 def located(source: Source) -> Iterator[None]:
-    """Let errors count lines from the beginning of the stream, not of the piece."""
+    """Let errors count lines from the beginning of the stream, not of the chunk."""
     try:
         yield
     except ValueError as error:
@@ -302,7 +303,7 @@ def located(source: Source) -> Iterator[None]:
 
 
 def _cut(stream: BinaryIO, name: str, unit: Unit, encoding: str) -> Iterator[Chunk]:
-    """Pieces of a stream; what is compressed, or not ASCII at heart, is one piece."""
+    """Chunks of a stream; what is compressed, or not ASCII at heart, is one chunk."""
     waiting, n_lines, n_chunks = b"", 0, 0
     is_whole = _ASCII.encode(encoding, "replace") != _ASCII.encode()
     while arrived := stream.read1(MOST_BYTES):  # type: ignore[attr-defined]  # binary files have it
@@ -400,7 +401,7 @@ def check_kind(
 
     The message says what the file is, what was expected, and what can be done with it. Returns
     the kind of other files, None where it is not known: such files are left to the reader. Streams
-    are judged by their first piece: a later one may be a single line, and look like anything.
+    are recognised by their first chunk: a later one may be a single line, and look like anything.
     """
     kind = recognise(source, encoding)
     if isinstance(source, Chunk) and (not source.is_first or kind in _BY_MANY_LINES):
@@ -427,13 +428,17 @@ def _advice(kind: Kind) -> str:
 
 @contextmanager
 def at_lines(noun: str, source: Any, lines: Sequence[int]) -> Iterator[None]:
-    """Let errors that begin as "sentence 3, word 2: ..." begin as "file:line, word 2: ..."."""
+    """Let errors name file and line where they name a "sentence 3", by its number."""
+
+    def line_of(found: re.Match[str]) -> str:
+        number = int(found[1])
+        where = f"{source}:{lines[number]}" if number < len(lines) else f"{noun} {number}"
+        return f"{where}: " if found[2] else where
+
     try:
         yield
     except ValueError as error:
-        found = re.match(rf"{noun} (\d+)(?=[:,])", str(error))
-        if found is None or int(found[1]) >= len(lines):
+        text = re.sub(rf"\b{noun} (\d+)(?:(, )|(?=[:.]))", line_of, str(error))
+        if text == str(error):
             raise
-        text = str(error)[found.end() :].lstrip(", ")
-        spaced = text if text.startswith(":") else f": {text}"
-        raise ValueError(f"{source}:{lines[int(found[1])]}{spaced}") from error
+        raise ValueError(text) from error

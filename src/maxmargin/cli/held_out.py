@@ -6,7 +6,7 @@ import argparse
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
@@ -16,14 +16,13 @@ from ..estimators.early_stopping import EarlyStopping, choosing
 from ..estimators.examples import examples_at, n_examples_of
 from ..formats.opening import open_binary
 from ..metrics.tallies import Tally
-from ..registry import Task, import_name
-from ..report.subjects import describe
 from ..tables import named_score
 from ..types import Ints
 from .files import Model, open_input
+from .tasks import Task
 from .training import Examples, say
 
-__all__ = ["Evaluated", "Fold", "HeldOutFile", "Watch", "count_of", "fit_on", "split"]
+__all__ = ["Evaluated", "Fold", "HeldOutFile", "Watch", "fit_on", "split"]
 
 
 class Fold(NamedTuple):
@@ -45,20 +44,6 @@ class Evaluated(NamedTuple):
         """The first score of a tally."""
         name, ratio = next(iter(tally.scores.items()))
         return cls(name, ratio.score, -ratio.score if ratio.smaller_is_better else ratio.score)
-
-
-def count_of(task: Task) -> Callable[[Any, Examples], Tally]:
-    """What counts the scores of examples: a function of the task, or that of reports."""
-    try:
-        count: Callable[[Any, Examples], Tally] = import_name(task.module, "count")
-    except AttributeError:
-        return _count
-    return count
-
-
-def _count(estimator: Any, examples: Examples) -> Tally:
-    """Scores as reports have them."""
-    return describe(estimator, examples.X, examples.y, **examples.params).tally
 
 
 def fit_on(estimator: Any, examples: Examples) -> Any:
@@ -144,26 +129,25 @@ class HeldOutFile(NamedTuple):
 
     def _of_task(self, function: str, estimator: Any) -> Any:
         """What a function of the task makes of an estimator and the file."""
-        load_schema = import_name(self.task.module, "load_schema")
-        files = load_schema(self.path, estimator, self.extra)
+        files = self.task.load_schema(self.path, estimator, self.extra)
         model = Model(estimator, self.task, self.path, files)
-        return import_name(self.task.module, function)(model, self.arguments)
+        return getattr(self.task, function)(model, self.arguments)
 
 
-#: Oracle calls of the training for each held-out example that is judged, at least: judging is to
+#: Oracle calls of the training for each held-out example that is evaluated, at least: this is to
 #: take a small part of the time. Where files count something else than the training, not for ever.
 CALLS_PER_EXAMPLE = 2.0
 LONGEST_PAUSE = 10.0  # passes
 
 
 class Watch:
-    """Judges the weights by a file as training goes on, and has the best of them kept."""
+    """Evaluates the weights on a file during training, and has the best of them kept."""
 
     def __init__(self, file: HeldOutFile, arguments: argparse.Namespace) -> None:
         self.file = file
         self.arguments = arguments
         self.evaluated: list[Evaluated] = []
-        self._told_at = -math.inf
+        self._shown_at = -math.inf
         self.choice = EarlyStopping(
             self._evaluate, patience=arguments.patience, content=file.content()
         )
@@ -173,7 +157,7 @@ class Watch:
         return choosing(estimator, self.choice)
 
     def _evaluate(self, estimator: Any) -> float:
-        """The merit of an estimator; tells its score."""
+        """The merit of an estimator; shows its score."""
         tally = self.file.tally(estimator)
         wanted = CALLS_PER_EXAMPLE * tally.n_units / self.choice.n_examples
         self.choice.pause = min(max(1.0, wanted), LONGEST_PAUSE)
@@ -181,8 +165,8 @@ class Watch:
         is_best = own.merit > self.choice.best.merit
         self.evaluated.append(own)
         now = time.monotonic()
-        if is_best or now - self._told_at >= 1.0:  # others as often as progress is shown
-            self._told_at = now
+        if is_best or now - self._shown_at >= 1.0:  # others as often as progress is shown
+            self._shown_at = now
             note = ", the best so far" if is_best else ""
             say(self.arguments, f"dev {named_score(own.name, own.score)}{note}")
         return own.merit
@@ -191,13 +175,13 @@ class Watch:
         """What became of it, for the end; of the weights that are saved, those of the estimator."""
         evaluations, kept = self.choice.evaluations, self.choice.kept
         if kept is None:
-            return "the weights that training ended with were not judged: it was interrupted"
+            return "the weights that training ended with were not evaluated: it was interrupted"
         known = (own for own in self.evaluated if own.merit == kept.merit)
-        # Those that were judged before a checkpoint are judged again.
+        # Those from before a checkpoint are evaluated again.
         best = next(known, None) or Evaluated.by(self.file.tally(estimator))
         is_last = kept is evaluations[-1]
         which = "that training ended with" if is_last else f"after {kept.passes:.1f} passes"
         return (
-            f"dev {named_score(best.name, best.score)}, the best of {len(evaluations)} judgements: "
-            f"the weights are those {which}"
+            f"dev {named_score(best.name, best.score)}, the best of {len(evaluations)} "
+            f"evaluations: the weights are those {which}"
         )

@@ -1,6 +1,6 @@
 """Options of the commands; light, for every call of the command line reads them.
 
-`maxmargin.registry` says which task has which of the options that not every task has.
+`maxmargin.cli.tasks` says which task has which of the options that not every task has.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from ..registry import TASKS, Task
 from .console import UsageError
+from .tasks import TASKS, Task
 
 __all__ = [
     "SEPARATORS",
@@ -164,9 +164,7 @@ def _encoding(name: str) -> str:
 
 TOL_HELP = "relative duality gap at which training stops"
 
-#: Help by task where it is not the same for all.
-Help = str | dict[str, str]
-
+#: Those without help have one of each task, `Task.option_help`.
 OPTIONS: dict[str, dict[str, Any]] = {
     "templates": {
         "metavar": "NAME|FILE",
@@ -194,16 +192,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "on_violation": {
         "choices": ["raise", "drop", "repair", "keep"],
-        "help": {
-            "tag": "what to do with training sequences that break the constraints: end with an "
-            "error (raise), leave them out (drop), or change I-X to B-X where it continues "
-            "nothing (repair, the default)",
-            "segment": "what to do with training sequences that have segments longer than "
-            "--max-length: end with an error (raise) or leave them out (drop, the default)",
-            "depend": "what to do with training trees that have crossing arcs, without "
-            "--no-projective: end with an error (raise), leave them out (drop), lift crossing "
-            "arcs (repair), or train on them as they are (keep, the default)",
-        },
     },
     "boundary_weights": {
         "action": "store_true",
@@ -238,10 +226,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "k": {
         "type": positive,
         "metavar": "N",
-        "help": {
-            "rank": "number of top places that --loss ndcg counts",
-            "measure": "number of top rows that precision@k and recall@k count",
-        },
     },
     "beta": {
         "type": float,
@@ -309,13 +293,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
 }
 
-# What each task can do with examples that break its rules.
-VIOLATIONS = {
-    "tag": ("raise", "drop", "repair"),
-    "segment": ("raise", "drop"),
-    "depend": ("raise", "drop", "repair", "keep"),
-}
-
 TEMPLATES = """\
 Templates are chunking (columns w and p: word and part of speech), ner, words (one column), or a
 file with one template on each line, such as  w[0]  p[-1]|p[0]  suffix3(w[0])  lower(w[1]),
@@ -329,9 +306,8 @@ def add_task_options(parser: argparse.ArgumentParser) -> None:
     """Describe the options that not every task has."""
     group = parser.add_argument_group("options of the task")
     for name, settings in OPTIONS.items():
-        text: Help = settings["help"]
-        shown = text if isinstance(text, str) else "; ".join(text.values())
-        group.add_argument(_flag(name), **{**settings, "help": shown})
+        by_task = [task.option_help[name] for task in TASKS.values() if name in task.option_help]
+        group.add_argument(_flag(name), **{"help": "; ".join(by_task), **settings})
 
 
 class TaskHelp(argparse.Action):
@@ -368,9 +344,8 @@ def _describe(parser: argparse.ArgumentParser, task: Task | None) -> None:
         return
     own["task"].help = argparse.SUPPRESS
     own[argparse.SUPPRESS].help = "show this help message and exit"  # that of -h
-    for name, settings in OPTIONS.items():
-        if isinstance(settings["help"], dict) and name in task.options:
-            own[name].help = settings["help"][task.name]
+    for name, text in task.option_help.items():
+        own[name].help = text
     if task.losses:
         first, *others = task.losses
         own["loss"].help = f"loss to train for: {_either([f'{first} (default)', *others])}"
@@ -396,8 +371,8 @@ def check_task_options(arguments: argparse.Namespace, task: Task) -> None:
             raise UsageError(
                 f"{_flag(name)} is for the {noun} {_listed(tasks)} only, not for {task.name!r}"
             )
-    if arguments.on_violation and arguments.on_violation not in VIOLATIONS[task.name]:
-        able = _listed([repr(name) for name in VIOLATIONS[task.name]])
+    if arguments.on_violation and arguments.on_violation not in task.violations:
+        able = _listed([repr(name) for name in task.violations])
         raise UsageError(f"--on-violation of {task.name} is {able}, got {arguments.on_violation!r}")
     if arguments.loss is not None and not task.losses:
         raise UsageError(f"--loss is not for the task {task.name!r}")

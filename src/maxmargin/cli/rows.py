@@ -12,8 +12,8 @@ from ..formats import SvmlightData, read_svmlight
 from ..formats.opening import Source
 from ..formats.recognising import Kind
 from ..formats.svmlight import line_of_example
-from ..registry import Task
 from .files import Model, check_kind, check_several_labels, open_input
+from .tasks import Task
 
 __all__ = [
     "line_of",
@@ -113,7 +113,7 @@ def line_of(source: Source, arguments: argparse.Namespace, example: Any) -> str:
 
 
 def _check_queries(source: Source, data: SvmlightData, expected: bool) -> None:
-    """Refuse a file with queries (or without), which may show below what its kind is judged by."""
+    """Raise ValueError for a file with queries, or without, which its first lines need not show."""
     if expected and data.qid is None:
         raise ValueError(f"{source}: no qid: fields found, expected one on each line")
     if not expected and data.qid is not None:

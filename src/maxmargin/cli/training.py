@@ -8,7 +8,6 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 from ..defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
-from ..registry import TASKS, Task, import_name
 from ..tables import gap_fraction
 from .console import DONE, ERROR, STOPPED_EARLY, Signals, UsageError, echo, echo_result, warn
 from .options import (
@@ -21,6 +20,7 @@ from .options import (
     non_negative,
     seconds,
 )
+from .tasks import TASKS, Task
 
 __all__ = [
     "Examples",
@@ -48,7 +48,7 @@ __all__ = [
 
 
 class Examples(NamedTuple):
-    """What estimators are trained and judged on.
+    """What estimators are trained and evaluated on.
 
     ``params`` are further arguments of ``fit`` with an entry for each row of X, such as queries.
     Rows of the same group stay together where the examples are split; by default each is alone.
@@ -118,7 +118,7 @@ def check_values(arguments: argparse.Namespace, task: Task) -> None:
 
 
 def say(arguments: argparse.Namespace, text: str) -> None:
-    """Tell the user, unless told to be quiet."""
+    """Write a line to the user, unless --quiet."""
     if not arguments.quiet:
         echo(text)
 
@@ -229,7 +229,7 @@ def check_checkpoint_options(arguments: argparse.Namespace) -> None:
 
 
 def check_keeping(arguments: argparse.Namespace, others: list[str]) -> None:
-    """Raise, before training, if it cannot or should not be kept as is asked."""
+    """Raise, before training, if it cannot or should not have a checkpoint."""
     from .files import check_checkpoint, has_checkpoint
 
     if arguments.checkpoint is not None:
@@ -258,7 +258,7 @@ def leave(arguments: argparse.Namespace, finished: bool) -> None:
     if finished:
         remove_checkpoint(arguments.checkpoint)
     elif has_checkpoint(arguments.checkpoint):
-        say(arguments, f"the same command with --resume goes on from {arguments.checkpoint}")
+        say(arguments, f"the same command with --resume continues from {arguments.checkpoint}")
 
 
 def check_inputs_differ(arguments: argparse.Namespace) -> None:
@@ -274,7 +274,7 @@ def make_plan(arguments: argparse.Namespace) -> Any:
     task = TASKS[arguments.task]
     check_task_options(arguments, task)
     check_values(arguments, task)
-    plan = import_name(task.module, "plan")(arguments)
+    plan = task.plan(arguments)
 
     def make() -> Any:
         with running_clock("reading"):
@@ -291,7 +291,7 @@ def save_and_report(
     from .files import model_place, reason_to_keep, save_somewhere
 
     with signals.saving(), running_clock("saving"):
-        # The file is to hold what a Python program would have asked for.
+        # The file is to hold what a Python program would set.
         estimator.set_params(callbacks=(), on_interrupt="raise", verbose=0)
         result = estimator.result_
         why = None
@@ -346,8 +346,8 @@ def exit_code(result: Any, signals: Signals) -> int:
 
 
 def is_finished(result: Any) -> bool:
-    """Whether training did what was asked for; solvers without a gap are asked for passes."""
-    if result.status == "early_stopping":  # by a held-out score, as was asked for
+    """Whether training finished; solvers without a gap finish with their passes."""
+    if result.status == "early_stopping":  # by a held-out score
         return True
     if result.gap is None:
         return result.status in ("converged", "max_passes")

@@ -21,7 +21,7 @@ from .executor import Loader
 
 __all__ = ["ArrayShard", "FileShard", "cut", "mapping_of"]
 
-TOLD_BY = 4096  # bytes at the end of a file that tell it from others
+CHECKED_BYTES = 4096  # at the end of a file, whose checksum recognises it
 
 
 @dataclass(frozen=True)
@@ -119,9 +119,13 @@ def _place_of(array: Any) -> tuple[Any, ...] | None:
         return None
     start = array.ctypes.data - base.ctypes.data + base.offset
     end = base.offset + base.nbytes
-    last = np.asarray(base).reshape(-1)[-(-TOLD_BY // base.itemsize) :].tobytes()[-TOLD_BY:]
-    told = zlib.crc32(last)
-    return str(base.filename), array.dtype.str, array.shape, start, end - len(last), end, told
+    last = (
+        np.asarray(base)
+        .reshape(-1)[-(-CHECKED_BYTES // base.itemsize) :]
+        .tobytes()[-CHECKED_BYTES:]
+    )
+    checksum = zlib.crc32(last)
+    return str(base.filename), array.dtype.str, array.shape, start, end - len(last), end, checksum
 
 
 def mapping_of(array: Any) -> np.memmap[Any, Any] | None:
@@ -135,15 +139,15 @@ def mapping_of(array: Any) -> np.memmap[Any, Any] | None:
 
 
 def _map(
-    filename: str, kind: str, shape: tuple[int, ...], start: int, last: int, end: int, told: int
+    filename: str, kind: str, shape: tuple[int, ...], start: int, last: int, end: int, checksum: int
 ) -> Any:
     """Map an array of a file; raises OSError, with its name, where that cannot be read.
 
-    The checksum ``told`` of the bytes from ``last`` to ``end`` tells files that have changed: those
+    The ``checksum`` of the bytes from ``last`` to ``end`` shows files that have changed: those
     of packed sequences say at their end what they contain.
     """
     with open(filename, "rb") as stream:
         stream.seek(last)
-        if zlib.crc32(stream.read(end - last)) != told:
+        if zlib.crc32(stream.read(end - last)) != checksum:
             raise ValueError(f"{filename}: not the file that was opened, or changed since then")
     return np.asarray(np.memmap(filename, np.dtype(kind), "r", start, shape))

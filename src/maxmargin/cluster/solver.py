@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._warn import warn_user
-from ..engine.adaptive_features import AdaptiveFeatures
+from ..engine.accelerators import AdaptiveFeatures
 from ..formulation import Formulation
 from ..problem import Problem
 from ..result import Callback, Progress, Result, WeightsCallback

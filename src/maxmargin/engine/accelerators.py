@@ -6,9 +6,10 @@ offered must find the same candidates as `Problem.oracle`, or the same optimum f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..cutting_planes import Planes
+from ..problem import Problem
 from ..types import Floats, Ints
 from .cost_model import ORACLE_CALL
 
@@ -19,8 +20,15 @@ if TYPE_CHECKING:
     from .feature_blocks import FeatureBlocks
     from .online_steps import OnlineRule, OnlineState
     from .oracle import Oracle
+    from .state import Arrays
 
-__all__ = ["Accelerators", "FactoredAccelerators", "FeatureBlocksOnly", "accelerators_of"]
+__all__ = [
+    "Accelerators",
+    "AdaptiveFeatures",
+    "FactoredAccelerators",
+    "FeatureBlocksOnly",
+    "accelerators_of",
+]
 
 
 class Accelerators:
@@ -106,3 +114,20 @@ def accelerators_of(problem: Any, formulation: Formulation) -> Accelerators:
     """What a problem offers, which may be nothing; it may be duck-typed."""
     offer = getattr(problem, "accelerators", None)
     return (offer(formulation) if offer is not None else None) or Accelerators()
+
+
+@runtime_checkable
+class AdaptiveFeatures(Protocol):
+    """A problem that finds its features in training, and keeps them.
+
+    Two copies of it would find different ones, so it is searched in one process, and by one thread.
+    """
+
+    def before_training(self) -> Problem:
+        """The same problem without any features yet."""
+
+    def feature_arrays(self) -> Arrays:
+        """What training has found so far, as arrays by name; see `SolverState.arrays`."""
+
+    def restore_features(self, arrays: Arrays) -> None:
+        """Replace all features by the `feature_arrays` of an equal problem."""

@@ -32,8 +32,7 @@ from ..problem import Problem
 from ..search.margin_search import search_of
 from ..types import Floats, Ints
 from ..weight_constraints import FeasibleSet
-from .accelerators import FeatureBlocksOnly, accelerators_of
-from .adaptive_features import AdaptiveFeatures
+from .accelerators import AdaptiveFeatures, FeatureBlocksOnly, accelerators_of
 from .feature_blocks import FeatureBlocks, row_products, single_weights
 from .processes import Processes, in_processes
 from .threads import Threads

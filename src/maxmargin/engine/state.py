@@ -18,7 +18,7 @@ from ..problem import Problem
 from ..result import Result
 from ..schema import as_annotated, checked_arrays
 from ..types import Floats, Ints
-from .adaptive_features import AdaptiveFeatures
+from .accelerators import AdaptiveFeatures
 from .oracle import Oracle
 from .packed_problem import PackedProblem
 
@@ -112,7 +112,7 @@ class SolverState(ABC):
     def restore(self, arrays: Arrays) -> None:
         """Take over what `arrays` of a state of equal data and formulation has given.
 
-        Arrays may come from a stranger's file: they go through `declared.checked_arrays`, and what
+        Arrays may come from a stranger's file: they go through `schema.checked_arrays`, and what
         kernels rely on beyond that is checked too. ValueError where something does not fit.
         """
 
@@ -167,7 +167,7 @@ class Checkpointable:
     """What goes to arrays and back: members that are numbers, arrays, or go so themselves."""
 
     #: Those that later decisions depend on, by name, and what they have to be in a file: a type as
-    #: in `declared`, a function that gives an array's `ArrayOf` for this object, or `OWN`.
+    #: in `schema`, a function that gives an array's `ArrayOf` for this object, or `OWN`.
     state_fields: ClassVar[Mapping[str, Any]] = {}
 
     def arrays(self) -> Arrays:

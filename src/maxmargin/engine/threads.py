@@ -16,7 +16,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from contextvars import copy_context
 from functools import cache
 from itertools import islice, pairwise
@@ -30,7 +30,6 @@ from ..types import Floats, Ints
 
 __all__ = [
     "Threads",
-    "begin_helper",
     "check_n_jobs",
     "count_threads",
     "cubes",
@@ -87,6 +86,7 @@ class _Pool:
         self._executor: ThreadPoolExecutor | None = None
         self._retired: list[ThreadPoolExecutor] = []  # their threads end with the work they have
         self._size = 0
+        self._begun: list[int] = []  # one entry for each thread of the executor that runs
         # Work that goes on. An interrupt may come anywhere: what nobody knows any more is gone.
         self.users: WeakSet[_User] = WeakSet()
 
@@ -120,7 +120,10 @@ class _Pool:
         """Let a thread do that; returns whether one will."""
         with self._lock:
             if self._executor is None:
-                self._executor = ThreadPoolExecutor(self._size, "maxmargin")
+                self._begun = have_begun = []
+                self._executor = ThreadPoolExecutor(
+                    self._size, "maxmargin", initializer=lambda: have_begun.append(1)
+                )
             executor = self._executor
             begun: list[bool] = []
 
@@ -130,7 +133,7 @@ class _Pool:
                     begun.append(True)
 
             try:
-                if len(executor._threads) == self._size:
+                if len(self._begun) == self._size:
                     submit()
                 else:
                     # Interrupts come to the main thread alone. One that came while a thread begins
@@ -174,17 +177,6 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=lambda: _pool.after_fork(),
         after_in_child=_begin_anew,
     )
-
-
-@contextmanager
-def begin_helper(user: _User, work: Callable[[], None]) -> Iterator[bool]:
-    """Let a thread of the pool do that; gives whether one will."""
-    pool = _pool
-    pool.enter(user)
-    try:
-        yield pool.begin(work)
-    finally:
-        pool.leave(user)
 
 
 class _Task(Generic[Item, Value]):

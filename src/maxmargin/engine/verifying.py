@@ -14,7 +14,7 @@ from copy import copy
 import numpy as np
 
 from ..types import Floats
-from .adaptive_features import AdaptiveFeatures
+from .accelerators import AdaptiveFeatures
 from .oracle import Oracle
 from .state import DRIFT, StoredPlanes, feature_arrays, restore_features
 from .violations import hinges_of

@@ -65,7 +65,7 @@ def examples_at(X: Any, indices: Ints) -> Any:
         return Treebank(*fields)
     if hasattr(X, "iloc"):
         return X.iloc[indices]
-    if sp.issparse(X) or isinstance(X, np.ndarray):
+    if hasattr(X, "shape"):  # arrays, sparse matrices, other tables
         check_sparse(X, "X")
         return X[indices]
     return [X[i] for i in indices]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import _safe_split, available_if
-from sklearn.utils.validation import _check_method_params, check_is_fitted
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from .._warn import warn_user
 from ..checkpoints import FOLD, check_place, identity_at, part_of
@@ -26,9 +26,10 @@ from ..solvers import is_online
 from ..solvers.path import PathPoint
 from ..sparse_format import check_sparse
 from ..tables import columns
-from ..types import Floats
+from ..types import Floats, Ints
 from ..validation import is_at_least
 from .base import MaxMarginEstimator
+from .examples import examples_at, n_examples_of
 from .training import Trainer
 
 __all__ = ["RegularizationPath", "SearchCV", "path"]
@@ -346,14 +347,18 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
         interrupted = False
         for train, test in folds:
             loop.begin(f"fold {len(rows) + 1} of {n_folds}")
-            params = _check_method_params(X, fit_params, indices=train)
+            params = _of_examples(fit_params, X, train)
             # Of precomputed kernels, columns are examples too.
-            X_train, y_train = _safe_split(self.estimator, X, y, train)
-            X_test, y_test = _safe_split(self.estimator, X, y, test, train)
+            is_square = get_tags(self.estimator).input_tags.pairwise
+            X_train, X_test = (
+                examples_at(X, some) if not is_square else X[np.ix_(some, train)]
+                for some in (train, test)
+            )
+            y_train, y_test = examples_at(y, train), examples_at(y, test)
             own = clone(self.estimator)
             if getattr(own, "checkpoint", None) is not None:  # each fold has a file of its own
                 own.set_params(checkpoint=part_of(own.checkpoint, FOLD, len(rows)))
-            held_out = _check_method_params(X, needed, indices=test)
+            held_out = _of_examples(needed, X, test)
             row = np.full(len(self.Cs_), np.nan)
             try:
                 found = path(own, X_train, y_train, self.Cs_, **params)
@@ -445,3 +450,19 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
         tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
         tags.input_tags, tags.target_tags = own.input_tags, own.target_tags
         return tags
+
+
+def _of_examples(params: dict[str, Any], X: Any, indices: Ints) -> dict[str, Any]:
+    """Parameters of ``fit``; of those with an entry for each example, the entries of some."""
+    n = n_examples_of(X)
+    return {
+        name: examples_at(value, indices) if _n_entries(value) == n else value
+        for name, value in params.items()
+    }
+
+
+def _n_entries(value: Any) -> int | None:
+    """How many entries a parameter has; None of what is no list of them."""
+    if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__len__"):
+        return n_examples_of(value) if hasattr(value, "shape") and value.shape else None
+    return n_examples_of(value)

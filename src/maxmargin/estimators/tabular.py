@@ -220,13 +220,10 @@ def check_lengths(X: Any, y: Any) -> None:
 
 def _length(values: Any) -> int:
     """How many rows there are; TypeError where that cannot be told."""
-    if isinstance(values, list) or (isinstance(values, np.ndarray) and values.ndim):
-        return len(values)
-    if sp.issparse(values):
-        return int(values.shape[0])
-    from sklearn.utils.validation import _num_samples
-
-    return int(_num_samples(values))
+    shape = getattr(values, "shape", None)
+    if shape == ():
+        raise TypeError("a single value has no rows")
+    return len(values) if shape is None else int(shape[0])
 
 
 def canonical(X: Any) -> Any:

@@ -31,7 +31,7 @@ def contents_of(estimator: Any, top: int, label: str | None = None) -> dict[str,
         _check_known(label, labels)
     contents: dict[str, Any] = {
         "estimator": type(estimator).__name__,
-        "task": entry.task.name if entry is not None and entry.task is not None else None,
+        "task": None if entry is None else entry.task,
         "sizes": _sizes(estimator, labels),
         "parameters": {
             name: _plain(value) for name, value in estimator.get_params(deep=False).items()

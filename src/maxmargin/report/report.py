@@ -312,7 +312,7 @@ def _worst(estimator: Any, subject: Subject | None, order: str) -> str:
 
 
 def _why(estimator: Any, subject: Subject, index: int) -> str:
-    """What decided, if the estimator can tell."""
+    """What decided, if the estimator can explain it."""
     if subject.example_at is None or not hasattr(estimator, "explain"):
         return ""
     try:
@@ -323,7 +323,7 @@ def _why(estimator: Any, subject: Subject, index: int) -> str:
 
 
 def _explained(estimator: Any, x: Any, truth: Any) -> str:
-    """Why what was found and not the truth; if the model cannot tell that, why not the next."""
+    """Why what was found and not the truth; if the model cannot say that, why not the next."""
     try:
         found = estimator.explain(x, truth)
     except ValueError:  # of labels that it does not know

@@ -20,9 +20,8 @@ from ..result import Callback, Result
 from ..schema import Count, Number
 from .base import Solver
 from .dual_ascent import DualAscent, DualAscentRun
-from .joint_qp_policy import JointQPPolicy
 from .one_slack import OneSlack
-from .passes import Momentum, Schedule
+from .passes import JointQPPolicy, Momentum, Schedule
 
 __all__ = ["Auto"]
 

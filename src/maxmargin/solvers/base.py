@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from .._version import __version__
 from ..defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
-from ..engine.adaptive_features import AdaptiveFeatures
+from ..engine.accelerators import AdaptiveFeatures
 from ..engine.blas_threads import single_blas_thread
 from ..engine.run import Run, Saver
 from ..engine.state import fingerprint

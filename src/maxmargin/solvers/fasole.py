@@ -15,8 +15,7 @@ from ..formulation import Formulation
 from ..problem import Problem
 from ..schema import flags
 from .dual_ascent import DualAscent, DualAscentRun
-from .joint_qp_policy import JointQPPolicy
-from .passes import Momentum, Schedule
+from .passes import JointQPPolicy, Momentum, Schedule
 
 __all__ = ["FASOLE", "SDM"]
 

@@ -47,8 +47,7 @@ from ..result import Callback
 from ..schema import Number, numbers
 from ..types import Floats, Ints
 from .base import Solver, TrainingRequest
-from .joint_qp_policy import JointQPPolicy
-from .passes import Schedule
+from .passes import JointQPPolicy, Schedule
 
 __all__ = ["NSlack"]
 

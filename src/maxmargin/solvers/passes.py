@@ -1,17 +1,20 @@
-"""Which blocks the next pass should visit, and how passes are extrapolated."""
+"""Schedules of passes, their extrapolation, and when the QP over all planes pays."""
 
 from __future__ import annotations
+
+from typing import Protocol
 
 import numpy as np
 
 from .._jit import kernel
 from .._numba import prefetch
 from ..engine.block_store import BlockStore
+from ..engine.run import Run
 from ..engine.state import Checkpointable, declare_state
 from ..schema import Count, Number, numbers, whole
 from ..types import Bools, Floats, Ints
 
-__all__ = ["Momentum", "Schedule", "largest_first", "runs_in_order"]
+__all__ = ["JointQPPolicy", "Momentum", "Schedule", "largest_first", "runs_in_order"]
 
 
 RUNS_AHEAD = 8  # from asking for a run's memory to its use: runs lie all over the order
@@ -127,3 +130,58 @@ class Momentum(Checkpointable):
         if self.remembers and gain < 0.2 * rate_of_passes * (self.store.work - began):
             self.pause = 6
         self.remembers = True
+
+
+SHARE = 2.0  # work of joint solutions, as a multiple of all other work
+LONGEST = 3e8  # work of one solution: limits and interrupts are looked at after it
+# Work around an oracle call that stores do not count, and the same where the store has the oracle.
+CALL, OWN_CALL = 3e4, 3e3
+
+
+class JointStore(Protocol):
+    """Planes with multipliers, see `planes.BlockStore`."""
+
+    visits_in_order: bool
+
+    @property
+    def work(self) -> float:
+        """Work done so far."""
+
+    def solve_jointly(
+        self, stop_gap: float, most_work: float, recombine: bool = False
+    ) -> float | None:
+        """Solve for all stored planes; None where that takes too much work."""
+
+
+class JointQPPolicy(Checkpointable):
+    """Solves for all stored planes at once, as long as that takes no more than a share of the work.
+
+    Where there are few planes it is the quickest way, and the only one where blocks hold each other
+    up. Large problems have too many planes for it.
+    """
+
+    state_fields = declare_state(solved=bool, work=Number)
+
+    def __init__(self, store: JointStore, allowed: bool, share: float = SHARE) -> None:
+        self.store = store
+        self.allowed = allowed
+        self.share = share
+        self.solved = False  # whether the last try was successful
+        self.work = 0.0  # of all tries
+
+    def solve(self, run: Run, stop_gap: float, recombine: bool = False) -> bool:
+        """Solve to this gap, if that is worth its work; returns whether it was done.
+
+        The run is not kept: warm starts keep this object, and a run has the user's callbacks.
+        """
+        if not self.allowed:
+            return False
+        began = self.store.work
+        call = OWN_CALL if self.store.visits_in_order else CALL
+        other = began - self.work + call * run.oracle_calls
+        most = min(self.share * other - self.work, LONGEST)
+        left = self.store.solve_jointly(stop_gap, most, recombine)
+        self.solved = left is not None and left <= stop_gap
+        self.work += self.store.work - began
+        run.count_hits(0 if left is None else run.n)
+        return self.solved

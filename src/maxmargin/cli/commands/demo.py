@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os.path
 import sys
-from pathlib import Path
 from typing import Any
 
 from ..console import DONE, Signals
@@ -94,7 +94,7 @@ def _check_picture(output: str) -> None:
     from ...report.plots import picture_format
     from ..files import check_text_output
 
-    with contextlib.suppress(ImportError):  # which is told of at the end
+    with contextlib.suppress(ImportError):  # which is reported at the end
         picture_format(output)
     check_text_output(output, [], force=True)  # that of the last demo, as a rule
 
@@ -113,7 +113,7 @@ def _write_plot(result: Any, output: str) -> None:
     except ImportError as error:
         print(f"No convergence plot: {error}")
     else:
-        print(f"Convergence plot: {Path(output)}")
+        print(f"Convergence plot: {os.path.normpath(output)}")
 
 
 def _print_title(title: str) -> None:
@@ -126,9 +126,9 @@ def _bold(text: str) -> str:
     return f"\033[1m{text}\033[0m" if sys.stdout.isatty() else text
 
 
-def _bar(share: float, width: int = 20) -> str:
-    """A share of 1 as a bar."""
-    full = round(share * width)
+def _bar(fraction: float, width: int = 20) -> str:
+    """A fraction of 1 as a bar."""
+    full = round(fraction * width)
     return "#" * full + "." * (width - full)
 
 

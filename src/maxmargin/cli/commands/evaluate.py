@@ -7,22 +7,22 @@ import json
 from typing import Any
 
 from ..._compiling import compiling_for
-from ...registry import TASKS, import_name
 from ..console import DONE, Signals, warn
 from ..options import add_jobs_option, add_reading_options, list_tasks, non_negative, per_cent
+from ..tasks import TASKS
 
 __all__ = ["add_parser", "run"]
 
 DESCRIPTION = f"""\
-Judge a model on a labelled file. What is told:
+Evaluate a model on a labelled file. What is reported:
 
 {list_tasks({name: task.scores for name, task in TASKS.items()})}
 
 Intervals are percentiles of the scores of resamples: as many sequences, examples, ... as the file
 has, drawn from them with replacement, a thousand times. With --against another model of the task is
-judged on the same file: the interval of the difference is that of the same resamples for both, the
-p value that of a randomization test, in which both models' results for a sequence change places at
-random. The same file and seed give the same numbers.
+evaluated on the same file: the interval of the difference is that of the same resamples for both,
+the p value that of a randomization test, in which both models' results for a sequence change places
+at random. The same file and seed give the same numbers.
 """
 
 
@@ -30,7 +30,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Describe the command."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "evaluate",
-        help="judge a model on a labelled file",
+        help="evaluate a model on a labelled file",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -79,11 +79,10 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
                 f"'{model.task.name}', as {model.path} is"
             )
         arguments.data = open_input(arguments.data)  # a pipe can be read but once
-    evaluate = import_name(model.task.module, "evaluate")
     with compiling_for(model.task.name):
-        evaluation = with_intervals(evaluate(model, arguments), arguments)
+        evaluation = with_intervals(model.task.evaluate(model, arguments), arguments)
         if other is not None:
-            evaluation = compared(evaluation, evaluate(other, arguments), arguments)
+            evaluation = compared(evaluation, other.task.evaluate(other, arguments), arguments)
     write_report(json.dumps(evaluation.report, indent=2) if arguments.json else evaluation.text)
     _warn_of_strangers(evaluation.report)
     return DONE

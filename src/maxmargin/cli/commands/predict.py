@@ -6,9 +6,9 @@ import argparse
 from typing import Any
 
 from ..._compiling import compiling_for
-from ...registry import TASKS, import_name
 from ..console import DONE, Signals
 from ..options import add_jobs_option, add_reading_options, list_tasks, positive
+from ..tasks import TASKS
 
 __all__ = ["add_parser", "run"]
 
@@ -84,11 +84,10 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         if to_standard
         else write_text_atomically(arguments.output, arguments.encoding)
     )
-    predict = import_name(model.task.module, "predict")
     with compiling_for(model.task.name), opened as stream:
         for source in read_chunks(arguments.data, model.task.unit, arguments.encoding):
             with located(source):
-                text = predict(model, source, arguments)
+                text = model.task.predict(model, source, arguments)
             signals.check()
             stream.write(text)
             stream.flush()  # who waits for an answer gets it before the next question

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import os.path
 from typing import Any
 
 from ..._compiling import compiling_for
-from ...registry import import_name, task_of
+from ...registry import task_of
 from ..console import DONE, Signals
 from ..options import add_reading_options
 
@@ -68,9 +68,9 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     else:
         model = read_model(arguments.model, arguments.test)
         estimator = model.estimator
-        examples = import_name(model.task.module, "examples")(model, arguments)
+        examples = model.task.examples(model, arguments)
         given = {"X": examples.X, "y": examples.y, **examples.params}
-    title = arguments.title or Path(arguments.model).name
+    title = arguments.title or os.path.basename(arguments.model)
     with compiling_for(task_of(type(estimator))):
         report = make_report(estimator, title=title, worst=arguments.worst, **given)
         report.save(arguments.output)

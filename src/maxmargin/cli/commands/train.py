@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from ...registry import TASKS
 from ...tables import gap_fraction
 from ..console import (
     DONE,
@@ -21,6 +20,7 @@ from ..console import (
     warn,
 )
 from ..options import positive
+from ..tasks import TASKS
 from ..training import (
     add_checkpoint_options,
     add_data_arguments,
@@ -43,19 +43,19 @@ Train a model on a file, which may be compressed (.gz, .xz, .bz2).
 """
 
 EPILOG = f"""\
-With --dev the weights are judged by a labelled file of the same kind after each pass (less often if
-it is large), and those of the best score are saved, not the last ones; the certificate told and
-saved is theirs. The score is the first that evaluate tells intervals of (of chunks: F1).
-With --patience training stops by it, and has done what was asked for whatever the gap.
+With --dev the weights are evaluated on a labelled file of the same kind after each pass (less often
+if it is large), and those of the best score are saved, not the last ones; the certificate shown and
+saved is theirs. The score is the first that evaluate shows intervals of (of chunks: F1).
+With --patience training stops by it, and counts as finished whatever the gap.
 
-With --checkpoint training can go on after a crash or a limit: the same command with --resume ends
+With --checkpoint training can resume after a crash or a limit: the same command with --resume ends
 with the same model, bit by bit. Data and options have to be the same, but for --max-passes and
---max-time, which count what was done before. The file is removed once the model is saved that was
-asked for. With --dev, what was chosen so far goes on, too.
+--max-time, which count what was done before. The file is removed once the finished
+model is saved. With --dev, what was chosen so far is resumed, too.
 
 Ctrl-C (or SIGTERM) ends the training, and the best model so far is saved; a second one ends at
 once, and nothing is saved. A model that is there already is replaced only by one of its kind that
-has reached the precision asked for (--tol, --epsilon) and has a certificate if the old one has; or
+has reached its precision (--tol, --epsilon) and has a certificate if the old one has; or
 with --force. Otherwise the new one is saved beside it, with .partial appended to its name.
 
 {EXIT_CODES}"""
@@ -110,7 +110,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     held_out.add_argument(
         "--dev",
         metavar="FILE",
-        help="labelled file that is not trained on: the weights with the best score on it are kept",
+        help="held-out labelled file: the weights with the best score on it are saved",
     )
     held_out.add_argument(
         "--patience",
@@ -195,7 +195,7 @@ def _connected(arguments: argparse.Namespace) -> Iterator[Any]:
 
 
 def _make_watch(arguments: argparse.Namespace, extra: dict[str, Any]) -> Any:
-    """What judges the weights by a file; raises if it cannot be opened."""
+    """What evaluates the weights on a file; raises if it cannot be opened."""
     from ..held_out import HeldOutFile, Watch
 
     file = HeldOutFile.named(arguments.dev, TASKS[arguments.task], extra, arguments)

@@ -12,6 +12,7 @@ from typing import Any
 from ..._compiling import compile_seconds
 from ...registry import ESTIMATORS, Estimator, import_name
 from ..console import DONE, Signals, UsageError, echo, echo_result
+from ..tasks import TASKS
 
 __all__ = ["add_parser", "run"]
 
@@ -24,7 +25,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "warm-up",
         help="compile kernels ahead, so that no first training has to",
         description="Compile the kernels of tasks, or of all, into the cache on disk, those of "
-        "train --stream too, by training on a few made-up examples, and tell how long each took. "
+        "train --stream too, by training on a few made-up examples, and show how long each took. "
         "Kernels that are there already are not compiled again.",
     )
     parser.add_argument(
@@ -58,9 +59,9 @@ def cache_folder() -> str:
     """Where kernels of one file are kept; ValueError if nowhere."""
     from ...engine.rows import add_scores
 
-    if not hasattr(add_scores, "_cache"):
+    if not hasattr(add_scores, "stats"):
         raise ValueError("there is nothing to compile while NUMBA_DISABLE_JIT is set")
-    folder: str | None = add_scores._cache.cache_path
+    folder: str | None = add_scores.stats.cache_path
     if folder is None:
         raise ValueError(
             "compiled kernels cannot be kept, so every process will spend some 10 to 30 seconds "
@@ -79,7 +80,7 @@ def warm_up(entry: Estimator) -> None:
             estimator.fit(X[:n], None if y is None else y[:n]).predict(X[:n])
         if getattr(X, "ndim", 0) == 2:
             estimator.predict(0.0 * X)  # arrays of zeros are brought into another form
-        if entry.task is not None and entry.task.streams:
+        if entry.task is not None and TASKS[entry.task].streams:
             for n in (FEW, MANY):
                 _fit_stored(estimator, X[:n], y[:n])
 
@@ -111,7 +112,7 @@ def _names() -> dict[str, list[Estimator]]:
     names: dict[str, list[Estimator]] = {}
     for entry in ESTIMATORS:
         if entry.name in MADE_UP:
-            name = entry.name if entry.task is None else entry.task.name
+            name = entry.name if entry.task is None else entry.task
             names.setdefault(name, []).append(entry)
     return names
 

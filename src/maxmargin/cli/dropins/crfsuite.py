@@ -139,7 +139,7 @@ def _number(given: dict[str, str], name: str, default: float) -> float:
 def _split(
     arguments: argparse.Namespace, groups: list[CrfsuiteData]
 ) -> tuple[CrfsuiteData, CrfsuiteData | None]:
-    """What to train on, and what to test on: one of the files, or of so many groups."""
+    """What to train on, and what to test on: one of the files, or of that many groups."""
     if arguments.split is not None:
         if arguments.split < 2:
             raise UsageError(f"-g must be at least 2, got {arguments.split}")

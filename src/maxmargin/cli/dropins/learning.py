@@ -144,7 +144,7 @@ def raise_at(examples: Examples, row: int, what: str) -> None:
 
 
 def with_width(X: Any, width: int) -> Any:
-    """X with so many features; others are unknown to a model, and left out."""
+    """X with that many features; others are unknown to a model, and left out."""
     if X.shape[1] < width:
         X = X.copy()
         X.resize(X.shape[0], width)

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...estimators.alignment import SequenceAligner
-from ...formats import FastaRecord, gapped_rows, pairs_of_rows, read_fasta_groups
-from ...formats.fasta import GAPS, line_of_record
-from ...formats.opening import Source
-from ...metrics import alignment_scores
-from ...metrics.tallies import tally_of_alignments
-from ...registry import ALIGN
-from ...types import Ints
-from ..evaluation import Evaluation, answer_line, number_of_answers
-from ..files import Model, check_kind, open_input
-from ..training import Examples, Plan, Training, say, shared_parameters
+from .task import Task
 
-__all__ = ["evaluate", "examples", "load_schema", "plan", "predict"]
+if TYPE_CHECKING:
+    from ...formats import FastaRecord
+    from ...formats.opening import Source
+    from ...types import Ints
+    from ..evaluation import Evaluation
+    from ..files import Model
+    from ..training import Examples, Training
 
-_NO_GAPS = str.maketrans("", "", GAPS)
+__all__ = ["TASK"]
+
+_NO_GAPS = str.maketrans("", "", "-.")
 
 
 class Pair(NamedTuple):
@@ -39,75 +36,108 @@ class Pair(NamedTuple):
     @property
     def alignment(self) -> Ints:
         """Paired positions."""
+        from ...formats import pairs_of_rows
+
         return pairs_of_rows(self.x.sequence, self.y.sequence)[2]
 
 
-def plan(arguments: argparse.Namespace) -> Plan:
-    """How to train; see `maxmargin.cli.tasks`."""
-    return Plan([], partial(_make, arguments))
+class AlignTask(Task):
+    """Alignments of sequences of FASTA files."""
 
-
-def _make(arguments: argparse.Namespace) -> Training:
-    """An aligner, to be trained on alignments."""
-    pairs = _read(open_input(arguments.data), arguments, aligned=True)
-    titles = {pair.title for pair in pairs}
-    say(arguments, f"{len(pairs)} pairs of sequences, {len(titles)} alignments")
-    estimator = SequenceAligner(
-        mode=arguments.mode or "local",
-        gaps=arguments.gaps or "affine",
-        symmetric=arguments.symmetric,
-        **shared_parameters(arguments, ALIGN),
+    name = "align"
+    reads = ("FASTA",)
+    expects = "FASTA, sequences with - for gaps, a line with # before each alignment"
+    description = (
+        "Aligned FASTA: the sequences below a line that begins with # are one alignment, "
+        "of which every two rows are an example. To be aligned, sequences need no gaps."
     )
-    X, y = [pair.strings for pair in pairs], [pair.alignment for pair in pairs]
-    return Training(lambda: estimator.fit(X, y), estimator, {"task": ALIGN.name}, Examples(X, y))
+    writes = "FASTA, the two rows of every pair below a line with # and their names"
+    scores = (
+        "the share of pairs of letters found, precision, recall and F1 of pairs, and exact matches"
+    )
+    losses = ("pairs", "residues", "zero-one")
+    unit = "titled"
+    answers = ("k", "scores")
+    options = ("mode", "gaps", "symmetric")
 
+    def make(self, arguments: argparse.Namespace) -> Training:
+        """An aligner, to be trained on alignments."""
+        from ...estimators.alignment import SequenceAligner
+        from ..files import open_input
+        from ..training import Examples, Training, say, shared_parameters
 
-def load_schema(path: str, estimator: Any, extra: dict[str, Any]) -> None:
-    """Only models that align have files here."""
-    if estimator.task != "align":
-        raise ValueError(
-            f"{path}: the model chooses among candidates (task={estimator.task!r}), which FASTA "
-            "files do not tell; use it from Python"
+        pairs = _read(open_input(arguments.data), arguments, aligned=True)
+        titles = {pair.title for pair in pairs}
+        say(arguments, f"{len(pairs)} pairs of sequences, {len(titles)} alignments")
+        estimator = SequenceAligner(
+            mode=arguments.mode or "local",
+            gaps=arguments.gaps or "affine",
+            symmetric=arguments.symmetric,
+            **shared_parameters(arguments, self),
         )
-    if not all(isinstance(letter, str) and len(letter) == 1 for letter in estimator.alphabet_):
-        raise ValueError(f"{path}: the alphabet is not one of letters; use it from Python")
+        X, y = [pair.strings for pair in pairs], [pair.alignment for pair in pairs]
+        return Training(lambda: estimator.fit(X, y), estimator, {"task": self.name}, Examples(X, y))
+
+    def load_schema(self, path: str, estimator: Any, extra: dict[str, Any]) -> None:
+        """Only models that align have files here."""
+        if estimator.task != "align":
+            raise ValueError(
+                f"{path}: the model chooses among candidates, which FASTA files do not hold; use "
+                "it from Python"
+            )
+        if not all(isinstance(letter, str) and len(letter) == 1 for letter in estimator.alphabet_):
+            raise ValueError(f"{path}: the alphabet is not one of letters; use it from Python")
+
+    def predict(self, model: Model, source: Source, arguments: argparse.Namespace) -> str:
+        """The rows of every pair, below a line with their names."""
+        from ..evaluation import answer_line, number_of_answers
+
+        pairs = _read(source, arguments, aligned=False)
+        inputs = [pair.strings for pair in pairs]
+        k = number_of_answers(arguments)
+        if k is None:
+            found = model.estimator.predict(inputs)
+            return "".join(_written(pair, one) for pair, one in zip(pairs, found, strict=True))
+        ranked = model.estimator.predict_k(inputs, k)
+        return "".join(
+            _written(pair, alignment, answer_line(number, score).removeprefix("#"))
+            for pair, own in zip(pairs, ranked, strict=True)
+            for number, (alignment, score) in enumerate(own, 1)
+        )
+
+    def evaluate(self, model: Model, arguments: argparse.Namespace) -> Evaluation:
+        """Scores of alignments."""
+        from ...metrics import alignment_scores
+        from ...metrics.tallies import tally_of_alignments
+        from ..evaluation import Evaluation
+        from ..files import open_input
+
+        pairs = _read(open_input(arguments.data), arguments, aligned=True)
+        predicted = model.estimator.predict([pair.strings for pair in pairs])
+        scores = alignment_scores([pair.alignment for pair in pairs], predicted)
+        report = {"task": model.task.name, "pairs": len(pairs), **scores._asdict()}
+        tally = tally_of_alignments([pair.alignment for pair in pairs], predicted)
+        return Evaluation(report, f"{len(pairs)} pairs of sequences\n\n{scores}", tally)
+
+    def examples(self, model: Model, arguments: argparse.Namespace) -> Examples:
+        """A labelled file for a model."""
+        from ..files import open_input
+        from ..training import Examples
+
+        pairs = _read(open_input(arguments.data), arguments, aligned=True)
+        return Examples([pair.strings for pair in pairs], [pair.alignment for pair in pairs])
 
 
-def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
-    """The rows of every pair, below a line with their names."""
-    pairs = _read(source, arguments, aligned=False)
-    inputs = [pair.strings for pair in pairs]
-    k = number_of_answers(arguments)
-    if k is None:
-        found = model.estimator.predict(inputs)
-        return "".join(_written(pair, one) for pair, one in zip(pairs, found, strict=True))
-    ranked = model.estimator.predict_k(inputs, k)
-    return "".join(
-        _written(pair, alignment, answer_line(number, score).removeprefix("#"))
-        for pair, own in zip(pairs, ranked, strict=True)
-        for number, (alignment, score) in enumerate(own, 1)
-    )
-
-
-def evaluate(model: Model, arguments: argparse.Namespace) -> Evaluation:
-    """Scores of alignments."""
-    pairs = _read(open_input(arguments.data), arguments, aligned=True)
-    predicted = model.estimator.predict([pair.strings for pair in pairs])
-    scores = alignment_scores([pair.alignment for pair in pairs], predicted)
-    report = {"task": model.task.name, "pairs": len(pairs), **scores._asdict()}
-    tally = tally_of_alignments([pair.alignment for pair in pairs], predicted)
-    return Evaluation(report, f"{len(pairs)} pairs of sequences\n\n{scores}", tally)
-
-
-def examples(model: Model, arguments: argparse.Namespace) -> Examples:
-    """A labelled file for a model; see `maxmargin.cli.tasks`."""
-    pairs = _read(open_input(arguments.data), arguments, aligned=True)
-    return Examples([pair.strings for pair in pairs], [pair.alignment for pair in pairs])
+TASK = AlignTask()
 
 
 def _read(source: Source, arguments: argparse.Namespace, aligned: bool) -> list[Pair]:
     """Every two sequences below the same title; ValueError unless their rows fit, if aligned."""
-    check_kind(source, ALIGN, arguments.encoding)
+    from ...formats import read_fasta_groups
+    from ...formats.fasta import line_of_record
+    from ..files import check_kind
+
+    check_kind(source, TASK, arguments.encoding)
     pairs: list[Pair] = []
     before = 0  # records of earlier groups
     for title, records in read_fasta_groups(
@@ -140,6 +170,8 @@ def _read(source: Source, arguments: argparse.Namespace, aligned: bool) -> list[
 
 def _written(pair: Pair, alignment: Any, note: str = "") -> str:
     """An alignment as FASTA."""
+    from ...formats import gapped_rows
+
     rows = gapped_rows(*pair.strings, alignment)
     title = f"{pair.title} {pair.x.name} {pair.y.name}".strip()
     return f"# {title}{note}\n>{pair.x.name}\n{rows[0]}\n>{pair.y.name}\n{rows[1]}\n"

@@ -3,124 +3,145 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from .task import Task
 
-from ..._warn import warn_user
-from ...estimators.tree import TreeLabeler
-from ...formats import LabelTrees, read_label_trees
-from ...formats.label_trees import Node
-from ...formats.opening import Source
-from ...metrics import label_scores, sequence_accuracy
-from ...metrics.tallies import tally_of_tags
-from ...registry import LABEL_TREE
-from ...tables import named_values, percent
-from ..evaluation import (
-    Evaluation,
-    answer_line,
-    as_json,
-    confusions,
-    count_unknown,
-    error_lines,
-    number_of_answers,
-)
-from ..files import Model, check_kind, open_input
-from ..training import Examples, Plan, Training, say, shared_parameters
+if TYPE_CHECKING:
+    from ...formats import LabelTrees
+    from ...formats.label_trees import Node
+    from ...formats.opening import Source
+    from ..evaluation import Evaluation
+    from ..files import Model
+    from ..training import Examples, Training
 
-__all__ = ["evaluate", "examples", "load_schema", "plan", "predict"]
+__all__ = ["TASK"]
 
 
-def plan(arguments: argparse.Namespace) -> Plan:
-    """How to train; see `maxmargin.cli.tasks`."""
-    return Plan([], partial(_make, arguments))
+class LabelTreeTask(Task):
+    """Labels of the nodes of a tree."""
 
-
-def _make(arguments: argparse.Namespace) -> Training:
-    """A labeler, to be trained on label trees."""
-    trees = _read(open_input(arguments.data), arguments)
-    trees.check_known()
-    if all(len({own[v] for own in trees.labels}) < 2 for v in range(len(trees.X))):
-        raise ValueError(f"{trees.source}: every node has a single label, expected at least 2")
-    n_features = trees.X[0].shape[1]
-    say(arguments, f"{len(trees.nodes)} trees of {len(trees.X)} nodes, {n_features} features")
-    estimator = TreeLabeler(
-        tree=trees.edges,
-        fit_intercept=True if arguments.intercept is None else arguments.intercept,
-        **shared_parameters(arguments, LABEL_TREE),
+    name = "label-tree"
+    reads = ("LABEL_TREES",)
+    expects = "label trees, on each line number, head and label of a node and index:value pairs"
+    description = (
+        "Examples that all have one tree, an empty line between them: on each line the "
+        "number of a node, that of its head (0: root; _ on all lines: the tree is learned), its "
+        "label (_: not known) and its features, 2 1 adult 3:0.5 7:1."
     )
-    extra = {"task": LABEL_TREE.name}
-    examples = Examples(trees.X, trees.labels, by_node=True)
-    return Training(lambda: estimator.fit(trees.X, trees.labels), estimator, extra, examples)
-
-
-def load_schema(path: str, estimator: Any, extra: dict[str, Any]) -> None:
-    """Only models of labels, without features of edges, have files here."""
-    if estimator.outputs != "labels":
-        raise ValueError(f"{path}: the model finds parts of images; use it from Python")
-    if estimator.n_edge_features_in_:
-        raise ValueError(f"{path}: the model needs features of edges; use it from Python")
-
-
-def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
-    """The file with its labels filled in."""
-    trees, X = _read_for(model, source, arguments)
-    k = number_of_answers(arguments)
-    if k is None:
-        found = model.estimator.predict(X).tolist()
-        return "".join(_written(own, ys) for own, ys in zip(trees.nodes, found, strict=True))
-    ranked = model.estimator.predict_k(X, k)
-    return "".join(
-        f"{answer_line(number, score)}\n{_written(own, labels.tolist())}"
-        for own, listed in zip(trees.nodes, ranked, strict=True)
-        for number, (labels, score) in enumerate(listed, 1)
+    writes = "the file with the labels filled in"
+    scores = (
+        "nodes and trees right, the accuracy of each node, and precision, recall and F1 of "
+        "every label"
     )
+    losses = ("hamming", "normalized-hamming", "zero-one")
+    unit = "commented block"
+    answers = ("k", "scores")
+    options = ("intercept",)
+
+    def make(self, arguments: argparse.Namespace) -> Training:
+        """A labeler, to be trained on label trees."""
+        from ...estimators.tree import TreeLabeler
+        from ..files import open_input
+        from ..training import Examples, Training, say, shared_parameters
+
+        trees = _read(open_input(arguments.data), arguments)
+        trees.check_known()
+        if all(len({own[v] for own in trees.labels}) < 2 for v in range(len(trees.X))):
+            raise ValueError(f"{trees.source}: every node has a single label, expected at least 2")
+        n_features = trees.X[0].shape[1]
+        say(arguments, f"{len(trees.nodes)} trees of {len(trees.X)} nodes, {n_features} features")
+        estimator = TreeLabeler(
+            tree=trees.edges,
+            fit_intercept=True if arguments.intercept is None else arguments.intercept,
+            **shared_parameters(arguments, self),
+        )
+        extra = {"task": self.name}
+        examples = Examples(trees.X, trees.labels, by_node=True)
+        return Training(lambda: estimator.fit(trees.X, trees.labels), estimator, extra, examples)
+
+    def load_schema(self, path: str, estimator: Any, extra: dict[str, Any]) -> None:
+        """Only models of labels, without features of edges, have files here."""
+        if estimator.outputs != "labels":
+            raise ValueError(f"{path}: the model finds parts of images; use it from Python")
+        if estimator.n_edge_features_in_:
+            raise ValueError(f"{path}: the model needs features of edges; use it from Python")
+
+    def predict(self, model: Model, source: Source, arguments: argparse.Namespace) -> str:
+        """The file with its labels filled in."""
+        from ..evaluation import answer_line, number_of_answers
+
+        trees, X = _read_for(model, source, arguments)
+        k = number_of_answers(arguments)
+        if k is None:
+            found = model.estimator.predict(X).tolist()
+            return "".join(_written(own, ys) for own, ys in zip(trees.nodes, found, strict=True))
+        ranked = model.estimator.predict_k(X, k)
+        return "".join(
+            f"{answer_line(number, score)}\n{_written(own, labels.tolist())}"
+            for own, listed in zip(trees.nodes, ranked, strict=True)
+            for number, (labels, score) in enumerate(listed, 1)
+        )
+
+    def evaluate(self, model: Model, arguments: argparse.Namespace) -> Evaluation:
+        """Scores of labelled trees, and tables of them."""
+        import numpy as np
+
+        from ...metrics import label_scores, sequence_accuracy
+        from ...metrics.tallies import tally_of_tags
+        from ...tables import named_values, percent
+        from ..evaluation import Evaluation, as_json, confusions, count_unknown, error_lines
+        from ..files import open_input
+
+        trees, X = _read_for(model, open_input(arguments.data), arguments)
+        trees.check_known()
+        gold = trees.labels
+        predicted = [[str(y) for y in ys] for ys in model.estimator.predict(X).tolist()]
+        scores = label_scores(gold, predicted)
+        flat_gold = [y for ys in gold for y in ys]
+        of_nodes = np.mean(np.array(gold) == np.array(predicted), axis=0).tolist()
+        known = {str(label) for labels in model.estimator.classes_ for label in labels.tolist()}
+        report = {
+            "task": model.task.name,
+            "trees": len(gold),
+            "nodes": len(flat_gold),
+            "accuracy": scores.accuracy,
+            "tree_accuracy": sequence_accuracy(gold, predicted),
+            "node_accuracies": of_nodes,
+            "unknown_labels": count_unknown(flat_gold, known),
+            "confusions": confusions(flat_gold, [y for ys in predicted for y in ys]),
+            "labels": as_json(scores.per_label),
+        }
+        head = [
+            ("trees", str(len(gold))),
+            ("nodes right", f"{percent(scores.accuracy)} %"),
+            ("trees all right", f"{percent(sequence_accuracy(gold, predicted))} %"),
+        ]
+        head += [(f"node {v} right", f"{percent(share)} %") for v, share in enumerate(of_nodes, 1)]
+        text = f"{named_values(head)}\n\n{scores}"
+        text = "\n".join([text, *error_lines(report)])
+        tally = tally_of_tags(gold, predicted, set())._replace(unit="trees")
+        return Evaluation(report, text, tally)
+
+    def examples(self, model: Model, arguments: argparse.Namespace) -> Examples:
+        """A labelled file for a model."""
+        from ..files import open_input
+        from ..training import Examples
+
+        trees, X = _read_for(model, open_input(arguments.data), arguments)
+        trees.check_known()
+        return Examples(X, trees.labels, by_node=True)
 
 
-def evaluate(model: Model, arguments: argparse.Namespace) -> Evaluation:
-    """Scores of labelled trees, and tables of them."""
-    trees, X = _read_for(model, open_input(arguments.data), arguments)
-    trees.check_known()
-    gold = trees.labels
-    predicted = [[str(y) for y in ys] for ys in model.estimator.predict(X).tolist()]
-    scores = label_scores(gold, predicted)
-    flat_gold = [y for ys in gold for y in ys]
-    of_nodes = np.mean(np.array(gold) == np.array(predicted), axis=0).tolist()
-    known = {str(label) for labels in model.estimator.classes_ for label in labels.tolist()}
-    report = {
-        "task": model.task.name,
-        "trees": len(gold),
-        "nodes": len(flat_gold),
-        "accuracy": scores.accuracy,
-        "tree_accuracy": sequence_accuracy(gold, predicted),
-        "node_accuracies": of_nodes,
-        "unknown_labels": count_unknown(flat_gold, known),
-        "confusions": confusions(flat_gold, [y for ys in predicted for y in ys]),
-        "labels": as_json(scores.per_label),
-    }
-    head = [
-        ("trees", str(len(gold))),
-        ("nodes right", f"{percent(scores.accuracy)} %"),
-        ("trees all right", f"{percent(sequence_accuracy(gold, predicted))} %"),
-    ]
-    head += [(f"node {v} right", f"{percent(share)} %") for v, share in enumerate(of_nodes, 1)]
-    text = f"{named_values(head)}\n\n{scores}"
-    text = "\n".join([text, *error_lines(report)])
-    tally = tally_of_tags(gold, predicted, set())._replace(unit="trees")
-    return Evaluation(report, text, tally)
-
-
-def examples(model: Model, arguments: argparse.Namespace) -> Examples:
-    """A labelled file for a model; see `maxmargin.cli.tasks`."""
-    trees, X = _read_for(model, open_input(arguments.data), arguments)
-    trees.check_known()
-    return Examples(X, trees.labels, by_node=True)
+TASK = LabelTreeTask()
 
 
 def _read(source: Source, arguments: argparse.Namespace) -> LabelTrees:
     """Read label trees."""
-    check_kind(source, LABEL_TREE, arguments.encoding)
+    from ...formats import read_label_trees
+    from ..files import check_kind
+
+    check_kind(source, TASK, arguments.encoding)
     return read_label_trees(source, encoding=arguments.encoding)
 
 
@@ -128,6 +149,8 @@ def _read_for(
     model: Model, source: Source, arguments: argparse.Namespace
 ) -> tuple[LabelTrees, list[Any]]:
     """Read label trees for a trained model; their features come with as many columns as it has."""
+    from ..._warn import warn_user
+
     trees, widths = _read(source, arguments), model.estimator.n_features_in_
     if len(trees.X) != len(widths):
         line = trees.nodes[0][0].line
@@ -141,7 +164,7 @@ def _read_for(
             line = trees.nodes[0][0].line
             raise ValueError(
                 f"{source}:{line}: another tree than that of the model, which has the edges "
-                f"{listed:.60}; _ in place of the heads takes any"
+                f"{listed:.60}; _ instead of the heads takes any"
             )
     unknown = {int(f) for x, n in zip(trees.X, widths, strict=True) for f in x.indices if f >= n}
     if unknown:

@@ -4,49 +4,172 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ...estimators.measure_scores import measure_of_scores
-from ...estimators.performance import PerformanceSVM
-from ...formats.opening import Source
-from ...metrics.scoring import scores_of
-from ...metrics.tallies import Tally, mean_of
-from ...problems.measures.measure import Measure
-from ...registry import MEASURE
-from ...tables import named_values, percent
+from ...defaults import MEASURE_TOL
 from ..console import UsageError
-from ..evaluation import Evaluation, written_score
-from ..files import Model
-from ..rows import line_of, read_classes, read_labelled_rows, read_rows
-from ..training import Examples, Plan, Training, say, shared_parameters
+from .task import Task
 
-__all__ = ["count", "evaluate", "examples", "load_schema", "plan", "predict"]
+if TYPE_CHECKING:
+    from ...formats.opening import Source
+    from ...metrics.tallies import Tally
+    from ...problems.measures.measure import Measure
+    from ..evaluation import Evaluation
+    from ..files import Model
+    from ..training import Examples, Plan, Training
 
-#: What is told whatever a model was trained for.
-TOLD = {
-    "accuracy": Measure("error"),
-    "f1": Measure("f1"),
-    "prbep": Measure("prbep"),
-    "rocarea": Measure("rocarea"),
-    "average_precision": Measure("average_precision"),
+__all__ = ["TASK"]
+
+#: Measures that are reported whatever a model was trained for, with the names of their scores.
+REPORTED = {
+    "error": "accuracy",
+    "f1": "f1",
+    "prbep": "prbep",
+    "rocarea": "rocarea",
+    "average_precision": "average_precision",
 }
 
 
-def plan(arguments: argparse.Namespace) -> Plan:
-    """How to train; see `maxmargin.cli.tasks`."""
-    beta = 1.0 if arguments.beta is None else arguments.beta
-    try:
-        measure = Measure(arguments.measure or "error", beta, arguments.k, arguments.floor)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    return Plan([], partial(_make, arguments, measure))
+class MeasureTask(Task):
+    """Two classes of the lines of svmlight files, for a measure of the whole file."""
+
+    name = "measure"
+    reads = ("SVMLIGHT",)
+    expects = "svmlight, one of two classes and index:value pairs on each line"
+    description = (
+        "svmlight with two classes, the larger label the positive one; training is for the "
+        "--measure of the whole file."
+    )
+    writes = "one class on each line; for measures of rankings, scores"
+    scores = (
+        "the measure trained for, accuracy, precision, recall, F1, precision at the break-even "
+        "point, area under the ROC curve and average precision"
+    )
+    losses = ()
+    unit = "line"
+    answers = ("scores",)
+    reads_unlabelled = ("UNLABELLED_SVMLIGHT",)
+    options = ("intercept", "measure", "k", "beta", "floor")
+    tol = MEASURE_TOL
+    option_help = MappingProxyType({"k": "number of top rows that precision@k and recall@k count"})
+
+    def plan(self, arguments: argparse.Namespace) -> Plan:
+        """How to train."""
+        from ...problems.measures.measure import Measure
+        from ..training import Plan
+
+        beta = 1.0 if arguments.beta is None else arguments.beta
+        try:
+            measure = Measure(arguments.measure or "error", beta, arguments.k, arguments.floor)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        return Plan([], partial(_make, arguments, measure))
+
+    def load_schema(self, path: str, estimator: Any, extra: dict[str, Any]) -> Measure:
+        """What the model was trained for."""
+        from ...problems.measures.measure import Measure
+
+        return Measure(estimator.measure, estimator.beta, estimator.k, estimator.floor)
+
+    def predict(self, model: Model, source: Source, arguments: argparse.Namespace) -> str:
+        """One class on each line; a score for measures of rankings, whose sign says nothing."""
+        from ..evaluation import written_score
+        from ..rows import read_rows
+
+        scores = model.estimator.decision_function(read_rows(model, source, arguments).X).tolist()
+        if not model.files.has_threshold:
+            return "".join(f"{written_score(score)}\n" for score in scores)
+        labels = [str(label) for label in model.estimator.classes_.tolist()]
+        lines = [labels[score > 0.0] for score in scores]
+        if arguments.scores:
+            lines = [f"{line} {written_score(s)}" for line, s in zip(lines, scores, strict=True)]
+        return "".join(f"{line}\n" for line in lines)
+
+    def evaluate(self, model: Model, arguments: argparse.Namespace) -> Evaluation:
+        """Many measures, that which training was for first."""
+        from ...estimators.performance import measure_of_scores
+        from ...metrics.scoring import scores_of
+        from ...metrics.tallies import Tally, mean_of
+        from ...problems.measures.measure import Measure
+        from ...tables import named_values, percent
+        from ..evaluation import Evaluation
+        from ..rows import line_of, read_labelled_rows
+
+        source, data = read_labelled_rows(model, arguments)
+        classes = model.estimator.classes_.tolist()
+        for i, label in enumerate(data.y.tolist()):
+            if label not in classes:
+                where = line_of(source, arguments, i)
+                raise ValueError(f"{where}: the class {label!r:.40} is none of {classes}")
+        positive = data.y == classes[1]
+        if positive.all() or not positive.any():
+            raise ValueError(
+                f"{source}: all rows are of one class, so that measures are not defined"
+            )
+        scores = model.estimator.decision_function(data.X)
+        counts = scores_of(
+            int(positive.sum()), int((scores > 0.0).sum()), int((positive & (scores > 0.0)).sum())
+        )
+        trained_for = measure_of_scores(model.files, positive, scores)
+        measures = {
+            name: measure_of_scores(Measure(measure), positive, scores)  # type: ignore[arg-type]
+            for measure, name in REPORTED.items()
+        }
+        measures |= {"precision": counts.precision, "recall": counts.recall}
+        report = {
+            "task": model.task.name,
+            "examples": len(positive),
+            "positive": counts.n_true,
+            "measure": model.files.name,
+            "value": trained_for,
+            "measures": measures,
+            "unknown_labels": {},
+        }
+        rows = [
+            (
+                "rows",
+                f"{len(positive)}, of them {counts.n_true} of the positive class {classes[1]}",
+            ),
+            ("trained for", f"{_described(model.files)}: {percent(trained_for)} %"),
+        ]
+        rows += [
+            (name.replace("_", " "), f"{percent(value)} %") for name, value in measures.items()
+        ]
+        if not model.files.has_threshold:
+            rows.append(("note", "accuracy, f1, precision and recall are of scores above 0"))
+        # A measure of the whole file is no sum over rows: it chooses models, but has no intervals.
+        tally = Tally("files", {model.files.name: mean_of([trained_for])})
+        return Evaluation(report, named_values(rows), tally)
+
+    def count(self, estimator: Any, examples: Examples) -> Tally:
+        """What training was for."""
+        from ...metrics.tallies import Tally, mean_of
+
+        score = estimator.score(examples.X, examples.y)
+        return Tally("files", {estimator.measure: mean_of([score])})
+
+    def examples(self, model: Model, arguments: argparse.Namespace) -> Examples:
+        """A labelled file for a model."""
+        from ..rows import read_labelled_rows
+        from ..training import Examples
+
+        _, data = read_labelled_rows(model, arguments)
+        return Examples(data.X, data.y)
+
+
+TASK = MeasureTask()
 
 
 def _make(arguments: argparse.Namespace, measure: Measure) -> Training:
     """A classifier, to be trained on an svmlight file."""
-    source, data = read_classes(arguments, MEASURE)
+    import numpy as np
+
+    from ...estimators.performance import PerformanceSVM
+    from ..rows import line_of, read_classes
+    from ..training import Examples, Training, say, shared_parameters
+
+    source, data = read_classes(arguments, TASK)
     classes = np.unique(data.y).tolist()
     if len(classes) != 2:
         third = line_of(source, arguments, np.argmax(data.y == classes[2]))
@@ -63,79 +186,11 @@ def _make(arguments: argparse.Namespace, measure: Measure) -> Training:
         k=measure.k,
         floor=measure.floor,
         fit_intercept=True if arguments.intercept is None else arguments.intercept,
-        **shared_parameters(arguments, MEASURE),
+        **shared_parameters(arguments, TASK),
     )
     examples = Examples(data.X, data.y)
-    extra = {"task": MEASURE.name}
+    extra = {"task": TASK.name}
     return Training(lambda: estimator.fit(data.X, data.y), estimator, extra, examples)
-
-
-def load_schema(path: str, estimator: Any, extra: dict[str, Any]) -> Measure:
-    """What the model was trained for."""
-    return Measure(estimator.measure, estimator.beta, estimator.k, estimator.floor)
-
-
-def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
-    """One class on each line; a score for measures of rankings, whose sign says nothing."""
-    scores = model.estimator.decision_function(read_rows(model, source, arguments).X).tolist()
-    if not model.files.has_threshold:
-        return "".join(f"{written_score(score)}\n" for score in scores)
-    labels = [str(label) for label in model.estimator.classes_.tolist()]
-    lines = [labels[score > 0.0] for score in scores]
-    if arguments.scores:
-        lines = [f"{line} {written_score(s)}" for line, s in zip(lines, scores, strict=True)]
-    return "".join(f"{line}\n" for line in lines)
-
-
-def evaluate(model: Model, arguments: argparse.Namespace) -> Evaluation:
-    """Many measures, that which training was for first."""
-    source, data = read_labelled_rows(model, arguments)
-    classes = model.estimator.classes_.tolist()
-    for i, label in enumerate(data.y.tolist()):
-        if label not in classes:
-            where = line_of(source, arguments, i)
-            raise ValueError(f"{where}: the class {label!r:.40} is none of {classes}")
-    positive = data.y == classes[1]
-    if positive.all() or not positive.any():
-        raise ValueError(f"{source}: all rows are of one class, so that measures are not defined")
-    scores = model.estimator.decision_function(data.X)
-    counts = scores_of(
-        int(positive.sum()), int((scores > 0.0).sum()), int((positive & (scores > 0.0)).sum())
-    )
-    trained_for = measure_of_scores(model.files, positive, scores)
-    measures = {name: measure_of_scores(one, positive, scores) for name, one in TOLD.items()}
-    measures |= {"precision": counts.precision, "recall": counts.recall}
-    report = {
-        "task": model.task.name,
-        "examples": len(positive),
-        "positive": counts.n_true,
-        "measure": model.files.name,
-        "value": trained_for,
-        "measures": measures,
-        "unknown_labels": {},
-    }
-    rows = [
-        ("rows", f"{len(positive)}, of them {counts.n_true} of the positive class {classes[1]}"),
-        ("trained for", f"{_described(model.files)}: {percent(trained_for)} %"),
-    ]
-    rows += [(name.replace("_", " "), f"{percent(value)} %") for name, value in measures.items()]
-    if not model.files.has_threshold:
-        rows.append(("note", "accuracy, f1, precision and recall are of scores above 0"))
-    # A measure of the whole sample is no sum over rows: models are chosen by it, without intervals.
-    tally = Tally("files", {model.files.name: mean_of([trained_for])})
-    return Evaluation(report, named_values(rows), tally)
-
-
-def count(estimator: Any, examples: Examples) -> Tally:
-    """What training was for; see `maxmargin.cli.tasks`."""
-    score = estimator.score(examples.X, examples.y)
-    return Tally("files", {estimator.measure: mean_of([score])})
-
-
-def examples(model: Model, arguments: argparse.Namespace) -> Examples:
-    """A labelled file for a model; see `maxmargin.cli.tasks`."""
-    _, data = read_labelled_rows(model, arguments)
-    return Examples(data.X, data.y)
 
 
 def _described(measure: Measure) -> str:

@@ -5,54 +5,145 @@ from __future__ import annotations
 import argparse
 from functools import partial
 from itertools import pairwise
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
-from ...estimators.segments import SequenceSegmenter
-from ...formats.opening import Source
-from ...metrics import (
-    chunk_scores,
-    segments_to_tags,
-    sequence_accuracy,
-    tags_to_segments,
-)
-from ...metrics.chunks import is_chunk_tag
-from ...metrics.tallies import tally_of_segments
-from ...registry import SEGMENT
-from ...tables import named_values, percent
-from ..columns import (
-    Templates,
-    Tokens,
-    extra_of_columns,
-    load_column_schema,
-    read_labelled_tokens,
-    read_template_option,
-    read_tokens,
-    read_training_tokens,
-    window_features,
-    write_tokens,
-)
 from ..console import UsageError
-from ..evaluation import Evaluation, as_json, count_unknown, error_lines
-from ..files import Model, at_lines
-from ..training import Examples, Plan, Training, say, shared_parameters
+from .task import Task
 
-__all__ = ["evaluate", "examples", "load_schema", "plan", "predict"]
+if TYPE_CHECKING:
+    from ...formats.opening import Source
+    from ..columns import Columns, Templates, Tokens
+    from ..evaluation import Evaluation
+    from ..files import Model
+    from ..training import Examples, Plan, Training
 
-load_schema = load_column_schema
+__all__ = ["TASK"]
 
 
-def plan(arguments: argparse.Namespace) -> Plan:
-    """How to train; see `maxmargin.cli.tasks`."""
-    files, templates = read_template_option(arguments)
-    if templates.of_pairs:
-        raise UsageError(f"--templates {arguments.templates}: segments have no features of pairs")
-    if arguments.on_violation and arguments.max_length is None:
-        raise UsageError("--on-violation is of use with --max-length only")
-    return Plan(files, partial(_make, arguments, templates))
+class SegmentTask(Task):
+    """Segments of the sequences of column files, written as B-, I- and O tags."""
+
+    name = "segment"
+    reads = ("COLUMNS",)
+    expects = "CoNLL columns, one token on each line"
+    description = (
+        "Columns as for tag, with labels that mark segments: O, and B-TYPE and I-TYPE (or "
+        "IOBES). Whole segments are scored, with their lengths."
+    )
+    writes = "its columns with a column of B-, I- and O labels as one more"
+    scores = "precision, recall and F1 of the segments of every type, as conlleval has them"
+    losses = ("segments", "hamming", "f1", "zero-one")
+    unit = "block"
+    options = (
+        "intercept",
+        "templates",
+        "label_column",
+        "min_count",
+        "max_length",
+        "on_violation",
+        "separator",
+    )
+    violations = ("raise", "drop")
+    option_help = MappingProxyType(
+        {
+            "on_violation": "what to do with training sequences that have segments longer than "
+            "--max-length: end with an error (raise) or leave them out (drop, the default)"
+        }
+    )
+
+    def load_schema(self, path: str, estimator: Any, extra: dict[str, Any]) -> Columns:
+        """What the column files of a model look like."""
+        from ..columns import load_column_schema
+
+        return load_column_schema(path, estimator, extra)
+
+    def plan(self, arguments: argparse.Namespace) -> Plan:
+        """How to train."""
+        from ..columns import read_template_option
+        from ..training import Plan
+
+        files, templates = read_template_option(arguments)
+        if templates.of_pairs:
+            raise UsageError(
+                f"--templates {arguments.templates}: segments have no features of pairs"
+            )
+        if arguments.on_violation and arguments.max_length is None:
+            raise UsageError("--on-violation is of use with --max-length only")
+        return Plan(files, partial(_make, arguments, templates))
+
+    def predict(self, model: Model, source: Source, arguments: argparse.Namespace) -> str:
+        """The columns of the file, with one more."""
+        from ..columns import read_tokens, write_tokens
+
+        tokens = read_tokens(model, source, arguments)
+        return write_tokens(model, arguments, tokens, _predicted_tags(model, tokens))
+
+    def evaluate(self, model: Model, arguments: argparse.Namespace) -> Evaluation:
+        """Scores of a segmenter as conlleval has them, and tables of them."""
+        from ...metrics import chunk_scores, segments_to_tags, sequence_accuracy, tags_to_segments
+        from ...metrics.tallies import tally_of_segments
+        from ...tables import named_values, percent
+        from ..columns import read_labelled_tokens
+        from ..evaluation import Evaluation, as_json, count_unknown, error_lines
+
+        tokens, labels = read_labelled_tokens(model, arguments)
+        # Tags of another scheme, such as IOBES, are compared as what they say.
+        segments = tags_to_segments(_checked_tags(tokens, labels))
+        gold = segments_to_tags(segments, [len(own) for own in labels])
+        predicted = _predicted_tags(model, tokens)
+        scores = chunk_scores(gold, predicted)
+        known = {str(label) for label in model.estimator.classes_.tolist()}
+        report = {
+            "task": model.task.name,
+            "sequences": tokens.columns.n_sequences,
+            "tokens": tokens.columns.n_tokens,
+            "accuracy": scores.accuracy,
+            "sequence_accuracy": sequence_accuracy(gold, predicted),
+            "unknown_labels": count_unknown(
+                (label for own in segments for *_, label in own), known
+            ),
+            "confusions": [],
+            "chunks": {
+                "precision": scores.precision,
+                "recall": scores.recall,
+                "f1": scores.f1,
+                "per_type": as_json(scores.per_type),
+            },
+        }
+        head = named_values(
+            [
+                ("sequences", str(tokens.columns.n_sequences)),
+                ("tokens", str(tokens.columns.n_tokens)),
+                ("token accuracy", f"{percent(scores.accuracy)} %"),
+                ("sequences all right", f"{percent(sequence_accuracy(gold, predicted))} %"),
+            ]
+        )
+        text = "\n".join([f"{head}\n\n{scores.table()}", *error_lines(report)])
+        return Evaluation(report, text, tally_of_segments(segments, tags_to_segments(predicted)))
+
+    def examples(self, model: Model, arguments: argparse.Namespace) -> Examples:
+        """A labelled file for a model."""
+        from ...metrics import tags_to_segments
+        from ..columns import read_labelled_tokens
+        from ..training import Examples
+
+        tokens, labels = read_labelled_tokens(model, arguments)
+        return Examples(tokens.inputs, tags_to_segments(_checked_tags(tokens, labels)))
+
+
+TASK = SegmentTask()
 
 
 def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
     """A segmenter, to be trained on a column file."""
-    tokens, label_column = read_training_tokens(arguments, SEGMENT)
+    from ...estimators.segments import SequenceSegmenter
+    from ...metrics import tags_to_segments
+    from ..columns import extra_of_columns, read_training_tokens, window_features
+    from ..files import at_lines
+    from ..training import Examples, Training, say, shared_parameters
+
+    tokens, label_column = read_training_tokens(arguments, TASK)
     segments = tags_to_segments(_checked_tags(tokens, tokens.labels or []))
     n_segments = sum(map(len, segments))
     say(
@@ -65,67 +156,21 @@ def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
         fit_intercept=bool(arguments.intercept),
         max_length=arguments.max_length,
         on_violation=arguments.on_violation or "drop",
-        **shared_parameters(arguments, SEGMENT),
+        **shared_parameters(arguments, TASK),
     )
 
     def fit() -> None:
         with at_lines("sequence", tokens.columns.source, tokens.first_lines):
             estimator.fit(tokens.inputs, segments)
 
-    extra = extra_of_columns(arguments, SEGMENT, tokens, label_column)
+    extra = extra_of_columns(arguments, TASK, tokens, label_column)
     return Training(fit, estimator, extra, Examples(tokens.inputs, segments))
-
-
-def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
-    """The columns of the file, with one more."""
-    tokens = read_tokens(model, source, arguments)
-    return write_tokens(model, arguments, tokens, _predicted_tags(model, tokens))
-
-
-def evaluate(model: Model, arguments: argparse.Namespace) -> Evaluation:
-    """Scores of a segmenter as conlleval has them, and tables of them."""
-    tokens, labels = read_labelled_tokens(model, arguments)
-    # Tags of another scheme, such as IOBES, are compared as what they say.
-    segments = tags_to_segments(_checked_tags(tokens, labels))
-    gold = segments_to_tags(segments, [len(own) for own in labels])
-    predicted = _predicted_tags(model, tokens)
-    scores = chunk_scores(gold, predicted)
-    known = {str(label) for label in model.estimator.classes_.tolist()}
-    report = {
-        "task": model.task.name,
-        "sequences": tokens.columns.n_sequences,
-        "tokens": tokens.columns.n_tokens,
-        "accuracy": scores.accuracy,
-        "sequence_accuracy": sequence_accuracy(gold, predicted),
-        "unknown_labels": count_unknown((label for own in segments for *_, label in own), known),
-        "confusions": [],
-        "chunks": {
-            "precision": scores.precision,
-            "recall": scores.recall,
-            "f1": scores.f1,
-            "per_type": as_json(scores.per_type),
-        },
-    }
-    head = named_values(
-        [
-            ("sequences", str(tokens.columns.n_sequences)),
-            ("tokens", str(tokens.columns.n_tokens)),
-            ("token accuracy", f"{percent(scores.accuracy)} %"),
-            ("sequences all right", f"{percent(sequence_accuracy(gold, predicted))} %"),
-        ]
-    )
-    text = "\n".join([f"{head}\n\n{scores.table()}", *error_lines(report)])
-    return Evaluation(report, text, tally_of_segments(segments, tags_to_segments(predicted)))
-
-
-def examples(model: Model, arguments: argparse.Namespace) -> Examples:
-    """A labelled file for a model; see `maxmargin.cli.tasks`."""
-    tokens, labels = read_labelled_tokens(model, arguments)
-    return Examples(tokens.inputs, tags_to_segments(_checked_tags(tokens, labels)))
 
 
 def _checked_tags(tokens: Tokens, labels: list[list[str]]) -> list[list[str]]:
     """Tags of segments; ValueError that names the line of a label that is none."""
+    from ...metrics.chunks import is_chunk_tag
+
     flat = (label for own in labels for label in own)
     for token, label in enumerate(flat):
         if not is_chunk_tag(label):
@@ -138,5 +183,7 @@ def _checked_tags(tokens: Tokens, labels: list[list[str]]) -> list[list[str]]:
 
 def _predicted_tags(model: Model, tokens: Tokens) -> list[list[str]]:
     """Tags of the segments found."""
+    from ...metrics import segments_to_tags
+
     lengths = [stop - start for start, stop in pairwise(tokens.columns.offsets.tolist())]
     return segments_to_tags(model.estimator.predict(tokens.inputs), lengths)

@@ -4,79 +4,188 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
-from ...estimators.sequence import SequenceTagger
-from ...formats import read_crfsuite
-from ...formats.opening import Source
-from ...metrics import (
-    are_chunk_tags,
-    chunk_scores,
-    label_scores,
-    sequence_accuracy,
-    tagging_report,
-)
-from ...metrics.tallies import tally_of_tags
-from ...registry import TAG
-from ..columns import (
-    ATTRIBUTES,
-    Columns,
-    Templates,
-    Tokens,
-    are_attributes,
-    attribute_features,
-    check_can_stream,
-    extra_of_columns,
-    knows_attributes,
-    load_column_schema,
-    read_labelled_tokens,
-    read_template_option,
-    read_tokens,
-    read_training_tokens,
-    stored_tokens,
-    window_features,
-    write_labels,
-    write_ranked_tokens,
-    write_tokens,
-)
 from ..console import UsageError
-from ..evaluation import (
-    Evaluation,
-    as_json,
-    confidence_of,
-    confusions,
-    count_unknown,
-    error_lines,
-    number_of_answers,
-)
-from ..files import Model, at_lines, check_several_labels, open_input
-from ..training import Examples, Plan, Training, say, shared_parameters
+from .task import Task
 
-__all__ = ["evaluate", "examples", "load_schema", "plan", "predict"]
+if TYPE_CHECKING:
+    from ...estimators.sequence import SequenceTagger
+    from ...formats.opening import Source
+    from ..columns import Columns, Templates, Tokens
+    from ..evaluation import Evaluation
+    from ..files import Model
+    from ..training import Examples, Plan, Training
+
+__all__ = ["TASK"]
 
 
-def plan(arguments: argparse.Namespace) -> Plan:
-    """How to train; see `maxmargin.cli.tasks`."""
-    if arguments.on_violation and not arguments.constraints:
-        raise UsageError("--on-violation is of use with --constraints only")
-    files, templates = read_template_option(arguments)
-    check_can_stream(arguments, templates)
-    return Plan(files, partial(_make, arguments, templates))
+class TagTask(Task):
+    """Labels of the tokens of column files."""
+
+    name = "tag"
+    reads = ("COLUMNS", "CRFSUITE")
+    expects = "CoNLL columns, one token on each line"
+    description = (
+        "CoNLL columns: one token per line, its fields separated by white space, an empty "
+        "line between sequences. One column holds the labels (the last, unless --label-column says "
+        "otherwise), the others make the features. Or data files of CRFsuite: a label and its "
+        "attributes, with tabs between them."
+    )
+    writes = "its columns with the predicted label as one more; for attributes the labels only"
+    scores = (
+        "accuracy, the most frequent confusions, and precision, recall and F1 of every label "
+        "and, for labels such as B-NP, I-NP and O, of the chunks"
+    )
+    losses = ("hamming", "normalized-hamming", "zero-one")
+    unit = "block"
+    answers = ("k", "scores", "confidence")
+    options = (
+        "intercept",
+        "templates",
+        "format",
+        "label_column",
+        "min_count",
+        "constraints",
+        "on_violation",
+        "boundary_weights",
+        "order",
+        "separator",
+        "calibrate",
+    )
+    streams = True
+    violations = ("raise", "drop", "repair")
+    option_help = MappingProxyType(
+        {
+            "on_violation": "what to do with training sequences that break the constraints: end "
+            "with an error (raise), leave them out (drop), or change I-X to B-X where it continues "
+            "nothing (repair, the default)"
+        }
+    )
+
+    def plan(self, arguments: argparse.Namespace) -> Plan:
+        """How to train."""
+        from ..columns import check_can_stream, read_template_option
+        from ..training import Plan
+
+        if arguments.on_violation and not arguments.constraints:
+            raise UsageError("--on-violation is of use with --constraints only")
+        files, templates = read_template_option(arguments)
+        check_can_stream(arguments, templates)
+        return Plan(files, partial(_make, arguments, templates))
+
+    def load_schema(self, path: str, estimator: Any, extra: dict[str, Any]) -> Columns | str:
+        """What the column files of a tagger look like, or that it knows attributes."""
+        from ..columns import ATTRIBUTES, knows_attributes, load_column_schema
+
+        return (
+            ATTRIBUTES
+            if knows_attributes(estimator)
+            else load_column_schema(path, estimator, extra)
+        )
+
+    def predict(self, model: Model, source: Source, arguments: argparse.Namespace) -> str:
+        """The columns of the file, with one more; for attributes the labels alone."""
+        from ..columns import (
+            ATTRIBUTES,
+            read_tokens,
+            write_labels,
+            write_ranked_tokens,
+            write_tokens,
+        )
+        from ..evaluation import confidence_of, number_of_answers
+
+        if model.files == ATTRIBUTES:
+            if arguments.k or arguments.scores or arguments.confidence:
+                raise UsageError(
+                    "--k, --scores and --confidence are for columns, not for attributes"
+                )
+            return write_labels(model.estimator.predict(_read_attributes(source, arguments).inputs))
+        tokens = read_tokens(model, source, arguments)
+        k = number_of_answers(arguments)
+        if k is not None:
+            ranked = model.estimator.predict_k(tokens.inputs, k)
+            return write_ranked_tokens(model, arguments, tokens, ranked)
+        found = model.estimator.predict(tokens.inputs)
+        if not arguments.confidence:
+            return write_tokens(model, arguments, tokens, found)
+        flat = [y for ys in found for y in ys]
+        sure = confidence_of(model.estimator, tokens.inputs, flat)
+        return write_tokens(model, arguments, tokens, found, sure)
+
+    def evaluate(self, model: Model, arguments: argparse.Namespace) -> Evaluation:
+        """Scores of a tagger, and tables of them."""
+        from ...metrics import (
+            are_chunk_tags,
+            chunk_scores,
+            label_scores,
+            sequence_accuracy,
+            tagging_report,
+        )
+        from ...metrics.tallies import tally_of_tags
+        from ..evaluation import Evaluation, as_json, confusions, count_unknown, error_lines
+
+        tokens, gold = _read_labelled(model, arguments)
+        known = {str(label) for label in model.estimator.classes_.tolist()}
+        predicted = [[str(y) for y in ys] for ys in model.estimator.predict(tokens.inputs)]
+        flat_gold = [y for ys in gold for y in ys]
+        labels = label_scores(gold, predicted)
+        report: dict[str, Any] = {
+            "task": model.task.name,
+            "sequences": tokens.columns.n_sequences,
+            "tokens": tokens.columns.n_tokens,
+            "accuracy": labels.accuracy,
+            "sequence_accuracy": sequence_accuracy(gold, predicted),
+            "unknown_labels": count_unknown(flat_gold, known),
+            "confusions": confusions(flat_gold, [y for ys in predicted for y in ys]),
+            "labels": as_json(labels.per_label),
+        }
+        if are_chunk_tags({*known, *flat_gold}):
+            scores = chunk_scores(gold, predicted)
+            report["chunks"] = {
+                "precision": scores.precision,
+                "recall": scores.recall,
+                "f1": scores.f1,
+                "per_type": as_json(scores.per_type),
+            }
+        text = "\n".join([tagging_report(gold, predicted), *error_lines(report)])
+        return Evaluation(report, text, tally_of_tags(gold, predicted, {*known, *flat_gold}))
+
+    def examples(self, model: Model, arguments: argparse.Namespace) -> Examples:
+        """A labelled file for a model."""
+        from ..training import Examples
+
+        tokens, gold = _read_labelled(model, arguments)
+        return Examples(tokens.inputs, gold)
+
+
+TASK = TagTask()
 
 
 def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
     """A tagger, to be trained on a column file, or on attributes."""
+    from ..columns import (
+        are_attributes,
+        attribute_features,
+        extra_of_columns,
+        read_training_tokens,
+        window_features,
+    )
+    from ..files import at_lines, check_several_labels, open_input
+    from ..training import Examples, Training, say
+
     features: Any
     if arguments.stream:
         return _make_stored(arguments, templates)
     if are_attributes(arguments):
         features, pairs = attribute_features(arguments), None
-        tokens, extra = _read_attributes(open_input(arguments.data), arguments), {"task": TAG.name}
+        tokens, extra = _read_attributes(open_input(arguments.data), arguments), {"task": TASK.name}
         check_several_labels(arguments.data, {y for ys in tokens.labels or () for y in ys})
     else:
         features, pairs = window_features(arguments, templates)
-        tokens, label_column = read_training_tokens(arguments, TAG)
-        extra = extra_of_columns(arguments, TAG, tokens, label_column)
+        tokens, label_column = read_training_tokens(arguments, TASK)
+        extra = extra_of_columns(arguments, TASK, tokens, label_column)
     say(arguments, f"{tokens.columns.n_sequences} sequences, {tokens.columns.n_tokens} tokens")
     estimator = _tagger(arguments, features, pairs)
 
@@ -89,11 +198,14 @@ def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
 
 def _make_stored(arguments: argparse.Namespace, templates: Templates) -> Training:
     """A tagger, to be trained on a column file that stays on the disk."""
+    from ..columns import are_attributes, extra_of_columns, stored_tokens, window_features
+    from ..training import Examples, Training, say
+
     if are_attributes(arguments):
         raise UsageError(f"--stream is for columns; {arguments.data} is read as CRFsuite's data")
     features, _ = window_features(arguments, templates)
-    stored, fitted, tokens, label_column = stored_tokens(arguments, TAG, features)
-    extra = extra_of_columns(arguments, TAG, tokens, label_column)
+    stored, fitted, tokens, label_column = stored_tokens(arguments, TASK, features)
+    extra = extra_of_columns(arguments, TASK, tokens, label_column)
     n_sequences, n_tokens = len(stored.offsets) - 1, int(stored.offsets[-1])
     say(arguments, f"{n_sequences} sequences, {n_tokens} tokens")
     estimator = _tagger(arguments, fitted, None)
@@ -107,7 +219,10 @@ def _make_stored(arguments: argparse.Namespace, templates: Templates) -> Trainin
 
 
 def _tagger(arguments: argparse.Namespace, features: Any, pairs: Any) -> SequenceTagger:
-    """A tagger with the parameters that are asked for."""
+    """A tagger with the parameters of the options."""
+    from ...estimators.sequence import SequenceTagger
+    from ..training import shared_parameters
+
     return SequenceTagger(
         features=features,
         transition_features=pairs,
@@ -117,65 +232,15 @@ def _tagger(arguments: argparse.Namespace, features: Any, pairs: Any) -> Sequenc
         constraints=arguments.constraints,
         on_violation=arguments.on_violation or ("raise" if arguments.stream else "repair"),
         probability=arguments.calibrate,
-        **shared_parameters(arguments, TAG),
+        **shared_parameters(arguments, TASK),
     )
-
-
-def load_schema(path: str, estimator: Any, extra: dict[str, Any]) -> Columns | str:
-    """What the column files of a tagger look like, or that it knows attributes."""
-    return ATTRIBUTES if knows_attributes(estimator) else load_column_schema(path, estimator, extra)
-
-
-def predict(model: Model, source: Source, arguments: argparse.Namespace) -> str:
-    """The columns of the file, with one more; for attributes the labels alone."""
-    if model.files == ATTRIBUTES:
-        if arguments.k or arguments.scores or arguments.confidence:
-            raise UsageError("--k, --scores and --confidence are for columns, not for attributes")
-        return write_labels(model.estimator.predict(_read_attributes(source, arguments).inputs))
-    tokens = read_tokens(model, source, arguments)
-    k = number_of_answers(arguments)
-    if k is not None:
-        ranked = model.estimator.predict_k(tokens.inputs, k)
-        return write_ranked_tokens(model, arguments, tokens, ranked)
-    found = model.estimator.predict(tokens.inputs)
-    if not arguments.confidence:
-        return write_tokens(model, arguments, tokens, found)
-    flat = [y for ys in found for y in ys]
-    sure = confidence_of(model.estimator, tokens.inputs, flat)
-    return write_tokens(model, arguments, tokens, found, sure)
-
-
-def evaluate(model: Model, arguments: argparse.Namespace) -> Evaluation:
-    """Scores of a tagger, and tables of them."""
-    tokens, gold = _read_labelled(model, arguments)
-    known = {str(label) for label in model.estimator.classes_.tolist()}
-    predicted = [[str(y) for y in ys] for ys in model.estimator.predict(tokens.inputs)]
-    flat_gold = [y for ys in gold for y in ys]
-    labels = label_scores(gold, predicted)
-    report: dict[str, Any] = {
-        "task": model.task.name,
-        "sequences": tokens.columns.n_sequences,
-        "tokens": tokens.columns.n_tokens,
-        "accuracy": labels.accuracy,
-        "sequence_accuracy": sequence_accuracy(gold, predicted),
-        "unknown_labels": count_unknown(flat_gold, known),
-        "confusions": confusions(flat_gold, [y for ys in predicted for y in ys]),
-        "labels": as_json(labels.per_label),
-    }
-    if are_chunk_tags({*known, *flat_gold}):
-        scores = chunk_scores(gold, predicted)
-        report["chunks"] = {
-            "precision": scores.precision,
-            "recall": scores.recall,
-            "f1": scores.f1,
-            "per_type": as_json(scores.per_type),
-        }
-    text = "\n".join([tagging_report(gold, predicted), *error_lines(report)])
-    return Evaluation(report, text, tally_of_tags(gold, predicted, {*known, *flat_gold}))
 
 
 def _read_labelled(model: Model, arguments: argparse.Namespace) -> tuple[Tokens, list[list[str]]]:
     """Read a file with labels, of whatever kind the model knows."""
+    from ..columns import ATTRIBUTES, read_labelled_tokens
+    from ..files import open_input
+
     if model.files != ATTRIBUTES:
         return read_labelled_tokens(model, arguments)
     tokens = _read_attributes(open_input(arguments.data), arguments)
@@ -184,11 +249,8 @@ def _read_labelled(model: Model, arguments: argparse.Namespace) -> tuple[Tokens,
 
 def _read_attributes(source: Source, arguments: argparse.Namespace) -> Tokens:
     """Read a data file of CRFsuite."""
+    from ...formats import read_crfsuite
+    from ..columns import Tokens
+
     data = read_crfsuite(source, encoding=arguments.encoding)
     return Tokens(data, data.X, data.y)
-
-
-def examples(model: Model, arguments: argparse.Namespace) -> Examples:
-    """A labelled file for a model; see `maxmargin.cli.tasks`."""
-    tokens, gold = _read_labelled(model, arguments)
-    return Examples(tokens.inputs, gold)

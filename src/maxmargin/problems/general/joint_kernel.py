@@ -311,7 +311,7 @@ class JointKernelProblem(Problem):
         without._report = self.kernel_report
         return without, coefficients
 
-    # ----- checkpoints: see `engine.adaptive_features.AdaptiveFeatures` ---------------------------
+    # ----- checkpoints: see `engine.state.AdaptiveFeatures` ---------------------------
 
     def before_training(self) -> Problem:
         """The same problem without points."""

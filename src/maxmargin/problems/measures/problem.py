@@ -23,8 +23,7 @@ from ...engine.accelerators import Accelerators
 from ...engine.cuts.sample_pool import Candidate, SamplePool
 from ...engine.oracle import Oracle
 from ...engine.packed_problem import PackedProblem, entries_of, matrix_of
-from ...engine.row_sums import add_rows, score_rows
-from ...engine.rows import make_rows
+from ...engine.rows import add_rows, make_rows, score_rows
 from ...formulation import Formulation, Rescaling
 from ...problem import LARGE
 from ...search.limits import as_examples, as_weights, check_number_of_weights

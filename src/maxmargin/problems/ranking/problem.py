@@ -14,8 +14,7 @@ from ...engine.accelerators import Accelerators
 from ...engine.cuts.sample_pool import Candidate, SamplePool
 from ...engine.oracle import Oracle
 from ...engine.packed_problem import PackedProblem, chunks_of, matrix_of, rows_at
-from ...engine.row_sums import add_rows, score_rows
-from ...engine.rows import make_rows, row_scores
+from ...engine.rows import add_rows, make_rows, row_scores, score_rows
 from ...formulation import Formulation, Rescaling
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, search_mode

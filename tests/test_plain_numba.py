@@ -1,0 +1,39 @@
+"""Kernels as Numba compiles them by itself; CI runs this file with MAXMARGIN_PLAIN_NUMBA=1 too.
+
+Each estimator is trained on few data: what counts is that its kernels compile and find the optimum.
+"""
+
+import numpy as np
+import pytest
+
+import maxmargin as mm
+from maxmargin import _numba
+
+pytestmark = pytest.mark.plain
+
+
+def test_the_switch_is_heard(monkeypatch):
+    _numba.patches.cache_clear()
+    try:
+        monkeypatch.setenv(_numba.SWITCH, "1")
+        assert not _numba.patches()
+        _numba.patches.cache_clear()
+        monkeypatch.setenv(_numba.SWITCH, "0")
+        assert _numba.patches()
+    finally:
+        _numba.patches.cache_clear()
+
+
+def test_a_classifier():
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=60)
+    X = 0.1 * rng.normal(size=(60, 4)) + np.eye(3, 4)[y]
+    model = mm.MulticlassSVM(C=10.0, tol=1e-3).fit(X, y)
+    assert model.result_.converged and model.score(X, y) == 1.0
+
+
+def test_a_tagger():
+    X = [["the", "dog", "barks"], ["dogs", "bark"], ["the", "cat", "sleeps", "here"]] * 4
+    y = [["D", "N", "V"], ["N", "V"], ["D", "N", "V", "R"]] * 4
+    model = mm.SequenceTagger(features=mm.features.WindowFeatures(), tol=1e-3).fit(X, y)
+    assert model.result_.converged and model.predict(X) == y
