@@ -62,7 +62,7 @@ def test_without_a_command_the_help_is_shown(capsys, monkeypatch):
     for arguments in ([], None):
         assert main(arguments) == 2
         out, err = capsys.readouterr()
-        assert not out and "judge a model on a labelled file" in err
+        assert not out and "evaluate a model on a labelled file" in err
 
 
 @pytest.mark.parametrize("command", ["train", "path", "cross-validate"])

@@ -24,7 +24,7 @@ def test_training_goes_on(corpus_folder, capsys):
     assert os.path.exists("kept") and os.path.exists("kept.1")
     goes_on = [*TRAIN[:-1], *KEPT, "-o", "model.mm", "--resume"]
     assert main([*goes_on, "--max-passes", "5"]) == 3
-    assert "the same command with --resume goes on from kept" in capsys.readouterr().err
+    assert "the same command with --resume continues from kept" in capsys.readouterr().err
     assert main(goes_on) == 0
     assert outcome(mm.load("model.mm").result_) == outcome(mm.load("whole.mm").result_)
     assert not os.path.exists("kept") and not os.path.exists("kept.1")
@@ -65,7 +65,7 @@ def test_wrong_use(corpus_folder, capsys):
     refused([*TRAIN, "-o", "m", "--checkpoint", "m"], "a file of its own", capsys)
     refused([*TRAIN, "-o", "m", "--checkpoint", "no/c"], "there is no folder no", capsys)
     assert main([*TRAIN, *KEPT, "-o", "m", "--max-passes", "4"]) == 3
-    refused([*TRAIN, *KEPT, "-o", "m"], "--resume goes on from it", capsys)
+    refused([*TRAIN, *KEPT, "-o", "m"], "--resume continues from it", capsys)
     other = [*TRAIN, *KEPT, "-o", "m", "--resume", "--C", "2"]
     refused(other, "with another C (10.0 there, 2.0 here)", capsys)
     with pytest.raises(SystemExit):

@@ -35,7 +35,7 @@ def train(folder, *options, output="model.mm"):
 def told(text):
     """Scores that were better than all before; the last of all, and how many there were."""
     better = re.findall(r"^dev accuracy ([\d.]+) %, the best so far", text, re.M)
-    found = re.search(r"^dev accuracy ([\d.]+) %, the best of (\d+) judgements", text, re.M)
+    found = re.search(r"^dev accuracy ([\d.]+) %, the best of (\d+) evaluations", text, re.M)
     return [float(score) for score in better], float(found[1]), int(found[2])
 
 

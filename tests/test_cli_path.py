@@ -174,10 +174,10 @@ def test_a_path_goes_on(folder, capsys, monkeypatch, judge):
     with monkeypatch.context() as patched:
         patched.setattr(Run, "note", interrupted)
         assert main(kept) == 130
-    told = "before all C were judged; nothing was saved; --resume goes on from kept"
+    told = "before all C were evaluated; nothing was saved; --resume continues from kept"
     assert told in capsys.readouterr().err
     assert main(kept) == 1  # there is a checkpoint
-    assert "--resume goes on from it" in capsys.readouterr().err
+    assert "--resume continues from it" in capsys.readouterr().err
     assert main([*kept, "--resume"]) == 0
     assert scores_of(capsys.readouterr().out) == scores
     assert mm.load("kept.mm").coef_ == pytest.approx(mm.load("whole.mm").coef_, abs=1e-4)

@@ -63,7 +63,7 @@ def test_an_interrupted_search_says_that_nothing_was_saved(corpus_folder, monkey
     search = ["path", "tag", hard, "--dev", hard, "--Cs", "1000", "-o", "new.mm", *limits]
     assert main(search) == 128 + signal.SIGTERM
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last == "maxmargin: interrupted before all C were judged; nothing was saved"
+    assert last == "maxmargin: interrupted before all C were evaluated; nothing was saved"
     assert not os.path.exists("new.mm")
     assert main(["cross-validate", "tag", hard, "--C", "1000", *limits]) == 128 + signal.SIGTERM
     last = capsys.readouterr().err.splitlines()[-1]

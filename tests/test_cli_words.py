@@ -61,3 +61,44 @@ def test_class_weights_by_text_of_numbers():
     X, y = np.eye(4), np.array([0, 1, 0, 1])
     with pytest.raises(ValueError, match=r"'0', of type str; the class of y is 0, of type int"):
         mm.MulticlassSVM(class_weight={"0": 1.0, "1": 2.0}).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (["--solver", "foo"], "--solver must be one of auto, bcfw,"),
+        (["--tol", "-1"], "--tol must be a number >= 0, got -1.0"),
+        (["--slack", "none"], "--solver auto needs --slack l1 or l2, got --slack none"),
+        (["--slack", "none"], "solvers that can: n-slack"),
+    ],
+)
+def test_values_are_refused_in_words_of_the_command_line(options, message, tmp_path, capsys):
+    assert run(["train", "multiclass", "x", "-o", str(tmp_path / "m.mm"), *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_switches_are_named_as_they_are_given(tmp_path, capsys):
+    rows = [(1, 3), (2, 4), (3, 0), (4, 3)]  # 1-3 and 2-4 cross
+    data = tmp_path / "trees.conllu"
+    data.write_text("".join(f"{t}\ta\t_\tN\tN\t_\t{head}\tx\t_\t_\n" for t, head in rows) + "\n")
+    command = ["train", "depend", str(data), "-o", str(tmp_path / "m.mm"), "-q"]
+    assert run([*command, "--on-violation", "raise"]) == 1
+    said = capsys.readouterr().err
+    assert f"the first is {data}:1." in said and "Set --no-projective, or" in said
+    assert "True" not in said and "False" not in said
+
+
+@pytest.mark.parametrize(
+    "command, message",
+    [
+        ("trian", "there is no command 'trian' (did you mean train?)"),
+        ("svm-hmm-lern", "there is no command 'svm-hmm-lern' (did you mean svm-hmm-learn?)"),
+        ("train tga x -o m", "got 'tga' (did you mean tag?)"),
+    ],
+)
+def test_what_was_meant_is_suggested(command, message, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        run(command.split())
+    said = capsys.readouterr().err
+    assert stopped.value.code == 2 and message in said
+    assert "svm_hmm_classify" not in said  # the help lists the drop-ins, once

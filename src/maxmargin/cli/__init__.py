@@ -12,7 +12,7 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .._compiling import compiling_for
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         Exit code: 0, 1 for an error (one line on the standard error says what is wrong), 2 for
-        arguments that make no sense, 3 for training that stopped before the precision asked for,
+        arguments that make no sense, 3 for training that stopped before it converged,
         130 after Ctrl-C.
     """
     parser = make_parser()
@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if unknown:
         arguments.parser_.error(_refusal(unknown, arguments.parser_, arguments.commands_))
     with warnings.catch_warnings(), Signals() as signals:
-        warnings.showwarning = _Warnings()
+        warnings.showwarning = _Warnings(arguments.parser_)
         try:
             from ..progress import running_clock  # numpy, which help does without
 
@@ -89,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if signals.explain_errors:
                 echo("maxmargin: interrupted")
                 return signals.code
-            text = _with_options(_in_words(error), vars(arguments))
+            text = _with_options(_in_words(error), arguments.parser_)
             echo(f"maxmargin: error: {' '.join(text.split())}")
             return WRONG_USE if isinstance(error, UsageError) else ERROR
 
@@ -162,24 +162,41 @@ def _in_words(error: Exception) -> str:
     return f"{kind}: {error} (this is a defect of maxmargin; --debug shows where it comes from)"
 
 
-def _with_options(text: str, names: Iterable[str]) -> str:
+def _with_options(text: str, parser: Any) -> str:
     """The text, with options of the command line for Python's parameters."""
-    for name in names:
+    flags = parser._option_string_actions
+    quoted = r"'[\w.@-]+'(?:, '[\w.@-]+')*"
+    for name in {action.dest for action in flags.values()}:
         flag = "--" + name.replace("_", "-")
-        text = re.sub(rf"(?<![\w.-]){name}=(['\"]?)([\w.@-]+)\1", rf"{flag} \2", text)
+        if flag not in flags:
+            continue
+        word = rf"(?<![\w./-]){name}"
+        no_flag = f"--no-{flag[2:]}"
+        if no_flag in flags:
+            text = re.sub(rf"{word}=True\b", flag, text)
+            text = re.sub(rf"{word}=False\b", no_flag, text)
+        text = re.sub(rf"{word}=None\b", f"no {flag}", text)
+        text = re.sub(rf"{word}(?:=| (?='))(['\"]?)([\w.@-]+)\1", rf"{flag} \2", text)
+        text = re.sub(rf"({flag} [\w.@-]+) or '([\w.@-]+)'", r"\1 or \2", text)
+        text = re.sub(rf"{word} must be (?:None or )?", f"{flag} must be ", text)
+        for found in re.finditer(rf"{word} in \(({quoted}),?\)", text):
+            values = found[1].replace("'", "").replace(", ", " or ")
+            text = text.replace(found[0], f"{flag} {values}")
         if "_" in name:  # one word may mean itself
-            text = re.sub(rf"(?<![\w./-]){name}(?![\w./])", flag, text)
-    return text
+            text = re.sub(rf"{word}(?![\w./])", flag, text)
+    listed = rf"(?<=one of )\[({quoted})\]|(?<=solvers that can: )({quoted})"
+    return re.sub(listed, lambda m: (m[1] or m[2]).replace("'", ""), text)
 
 
 class _Warnings:
-    """Shows warnings without the line of code that gave them, and but once if numbers differ."""
+    """Shows warnings without the line of code that gave them, and only once if numbers differ."""
 
-    def __init__(self) -> None:
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        self.parser = parser
         self.shown: set[str] = set()
 
     def __call__(self, message: Warning | str, *_: Any, **__: Any) -> None:
         kind = re.sub(r"\d+", "0", str(message))
         if kind not in self.shown:
             self.shown.add(kind)
-            warn(str(message))
+            warn(_with_options(str(message), self.parser))

@@ -42,7 +42,7 @@ exit codes:
   0    done
   1    error: one line on the standard error says what is wrong
   2    wrong use of the command line
-  3    training stopped before the precision asked for; the model was saved all the same
+  3    training stopped before it converged; the model was saved all the same
   130  interrupted by Ctrl-C (143: by SIGTERM, 129: by SIGHUP); what was learned was saved if
        training had begun
 """

@@ -118,7 +118,7 @@ def confidence_of(estimator: Any, X: Any, predicted: Sequence[Any]) -> list[str]
 
 
 def with_intervals(evaluation: Evaluation, arguments: argparse.Namespace) -> Evaluation:
-    """The judgement, with intervals of its scores where they can be had."""
+    """The evaluation, with intervals of its scores where they can be had."""
     tally = evaluation.tally
     if tally is None or tally.n_units < 2 or not arguments.resamples:
         return evaluation
@@ -141,7 +141,7 @@ def with_intervals(evaluation: Evaluation, arguments: argparse.Namespace) -> Eva
 def compared(
     evaluation: Evaluation, other: Evaluation, arguments: argparse.Namespace
 ) -> Evaluation:
-    """The judgement, with the differences from another model's."""
+    """The evaluation, with the differences from another model's."""
     ours, theirs = evaluation.tally, other.tally
     if ours is None or theirs is None:
         raise ValueError("--against: the scores of this task are not sums over examples")

@@ -12,10 +12,10 @@ import re
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TextIO
 
 from ..formats.opening import (
     ReadContent,
@@ -26,10 +26,10 @@ from ..formats.opening import (
     standard_input,
 )
 from ..formats.recognising import Kind, is_model_file, recognise
-from ..formats.writing import check_writable, descriptor_of
+from ..formats.writing import check_writable, descriptor_of, write_text_atomically
 from ..persistence import load_model
 from ..registry import entry_of
-from .console import UsageError
+from .console import UsageError, standard_output
 from .tasks import TASKS, Task
 
 __all__ = [
@@ -46,18 +46,26 @@ __all__ = [
     "is_standard",
     "located",
     "open_input",
+    "open_output",
     "read_chunks",
     "read_model",
     "save_somewhere",
 ]
 
 STANDARD = "-"
-PARTIAL = ".partial"  # ending of models that could not take the place they were made for
+PARTIAL = ".partial"  # ending of models that could not be saved under their name
 
 
 def is_standard(path: str) -> bool:
     """Whether an argument stands for the standard input or output."""
     return path == STANDARD
+
+
+def open_output(output: str, encoding: str) -> AbstractContextManager[TextIO]:
+    """A text to write, to a file or to the standard output; a file appears whole or not at all."""
+    if is_standard(output):
+        return standard_output(encoding)
+    return write_text_atomically(output, encoding)
 
 
 def check_text_output(output: str, inputs: Iterable[str], force: bool) -> None:
@@ -87,23 +95,23 @@ def check_model_output(output: str, inputs: Iterable[str], force: bool) -> None:
 
 def check_checkpoint(path: str, others: Iterable[str], resume: bool) -> None:
     """Raise, before training, if a training cannot or should not be kept there."""
-    from ..checkpoints import check_place, older_of
+    from ..checkpoints import check_location, older_of
 
     others = list(others)
     for name in (path, older_of(path)):
         if is_standard(name) or os.path.realpath(name) in map(os.path.realpath, others):
             raise ValueError(f"{path}: give another name after --checkpoint, of a file of its own")
         _check_not_an_input(name, others)
-    check_place(path)
+    check_location(path)
     if has_checkpoint(path) and not resume:
         raise ValueError(
-            f"{path}: there is a checkpoint of this name; --resume goes on from it, or else remove "
-            "it first"
+            f"{path}: there is a checkpoint of this name; --resume continues from it, or else "
+            "remove it first"
         )
 
 
 def has_checkpoint(path: str) -> bool:
-    """Whether there is a checkpoint to go on from."""
+    """Whether there is a checkpoint to resume from."""
     from ..checkpoints import FOLD, older_of, part_of
 
     first = part_of(path, FOLD, 0)
@@ -161,31 +169,33 @@ def reason_to_keep(output: str, estimator: Any, finished: bool) -> str | None:
     return None
 
 
-def model_place(output: str, keeps: bool) -> str:
-    """Where to save: beside the file if that keeps its place."""
+def model_path(output: str, keeps: bool) -> str:
+    """Where to save: beside the file if that is kept."""
     return str(free_name(Path(f"{output}{PARTIAL}"))) if keeps else output
 
 
-def save_somewhere(estimator: Any, extra: dict[str, Any], place: str) -> tuple[str, OSError | None]:
-    """Save a model, at some other place if it cannot be saved at the one given.
+def save_somewhere(
+    estimator: Any, extra: Mapping[str, Any], path: str
+) -> tuple[str, OSError | None]:
+    """Save a model, under another name if it cannot be saved under this one.
 
-    Returns the place, and the error that made it another one. Raises OSError if no place would do.
+    Returns the path, and the error that made it another one. Raises OSError if none would do.
     """
     from ..persistence import save_model
 
     try:
-        save_model(estimator, place, extra)
-        return place, None
+        save_model(estimator, path, dict(extra))
+        return path, None
     except OSError as error:
         first = error
-    partial = Path(place if place.endswith(PARTIAL) else f"{place}{PARTIAL}")
+    partial = Path(path if path.endswith(PARTIAL) else f"{path}{PARTIAL}")
     others = [Path(tempfile.gettempdir(), partial.name)]
-    if os.path.isfile(place) or not os.path.exists(place):  # not beside a device
+    if os.path.isfile(path) or not os.path.exists(path):  # not beside a device
         others.insert(0, partial)
     for other in others:
         try:
             name = str(free_name(other))
-            save_model(estimator, name, extra)
+            save_model(estimator, name, dict(extra))
             return name, first
         except OSError:
             continue
@@ -235,7 +245,7 @@ def _is_model(path: str) -> bool:
 
 
 def check_several_labels(source: Source, labels: set[Any]) -> None:
-    """Raise ValueError if there is nothing to tell apart."""
+    """Raise ValueError if there is one label only."""
     if len(labels) < 2:
         raise ValueError(f"{source}: all labels are {labels.pop()!r:.40}, expected at least 2")
 
@@ -275,7 +285,7 @@ class Unit(NamedTuple):
 
 
 def read_chunks(path: str, unit: str, encoding: str) -> Iterator[Source]:
-    """Pieces of a file or stream, ``-`` being the standard input."""
+    """Chunks of a file or stream, ``-`` being the standard input."""
     if is_standard(path):
         if sys.stdin is None:
             raise ValueError("the standard input is closed")
@@ -290,7 +300,7 @@ def read_chunks(path: str, unit: str, encoding: str) -> Iterator[Source]:
 
 @contextmanager
 def located(source: Source) -> Iterator[None]:
-    """Let errors count lines from the beginning of the stream, not of the piece."""
+    """Let errors count lines from the beginning of the stream, not of the chunk."""
     try:
         yield
     except ValueError as error:
@@ -303,7 +313,7 @@ def located(source: Source) -> Iterator[None]:
 
 
 def _cut(stream: BinaryIO, name: str, unit: Unit, encoding: str) -> Iterator[Chunk]:
-    """Pieces of a stream; what is compressed, or not ASCII at heart, is one piece."""
+    """Chunks of a stream; what is compressed, or not ASCII at heart, is one chunk."""
     waiting, n_lines, n_chunks = b"", 0, 0
     is_whole = _ASCII.encode(encoding, "replace") != _ASCII.encode()
     while arrived := stream.read1(MOST_BYTES):  # type: ignore[attr-defined]  # binary files have it
@@ -401,7 +411,7 @@ def check_kind(
 
     The message says what the file is, what was expected, and what can be done with it. Returns
     the kind of other files, None where it is not known: such files are left to the reader. Streams
-    are judged by their first piece: a later one may be a single line, and look like anything.
+    are recognised by their first chunk: a later one may be a single line, and look like anything.
     """
     kind = recognise(source, encoding)
     if isinstance(source, Chunk) and (not source.is_first or kind in _BY_MANY_LINES):
@@ -428,13 +438,17 @@ def _advice(kind: Kind) -> str:
 
 @contextmanager
 def at_lines(noun: str, source: Any, lines: Sequence[int]) -> Iterator[None]:
-    """Let errors that begin as "sentence 3, word 2: ..." begin as "file:line, word 2: ..."."""
+    """Let errors name file and line where they name a "sentence 3", by its number."""
+
+    def line_of(found: re.Match[str]) -> str:
+        number = int(found[1])
+        where = f"{source}:{lines[number]}" if number < len(lines) else f"{noun} {number}"
+        return f"{where}: " if found[2] else where
+
     try:
         yield
     except ValueError as error:
-        found = re.match(rf"{noun} (\d+)(?=[:,])", str(error))
-        if found is None or int(found[1]) >= len(lines):
+        text = re.sub(rf"\b{noun} (\d+)(?:(, )|(?=[:.]))", line_of, str(error))
+        if text == str(error):
             raise
-        text = str(error)[found.end() :].lstrip(", ")
-        spaced = text if text.startswith(":") else f": {text}"
-        raise ValueError(f"{source}:{lines[int(found[1])]}{spaced}") from error
+        raise ValueError(text) from error

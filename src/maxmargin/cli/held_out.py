@@ -22,7 +22,7 @@ from .files import Model, open_input
 from .tasks import Task
 from .training import Examples, say
 
-__all__ = ["Evaluated", "Fold", "HeldOutFile", "Watch", "fit_on", "split"]
+__all__ = ["Evaluated", "Fold", "HeldOutFile", "Watch", "split"]
 
 
 class Fold(NamedTuple):
@@ -44,16 +44,6 @@ class Evaluated(NamedTuple):
         """The first score of a tally."""
         name, ratio = next(iter(tally.scores.items()))
         return cls(name, ratio.score, -ratio.score if ratio.smaller_is_better else ratio.score)
-
-
-def fit_on(estimator: Any, examples: Examples) -> Any:
-    """Train."""
-    return estimator.fit(*_data(examples), **examples.params)
-
-
-def _data(examples: Examples) -> tuple[Any, ...]:
-    """Inputs and outputs; some inputs, such as treebanks, have the outputs in them."""
-    return (examples.X,) if examples.y is None else (examples.X, examples.y)
 
 
 def split(examples: Examples, n_folds: int, seed: int) -> Iterator[Fold]:
@@ -134,20 +124,20 @@ class HeldOutFile(NamedTuple):
         return getattr(self.task, function)(model, self.arguments)
 
 
-#: Oracle calls of the training for each held-out example that is judged, at least: judging is to
+#: Oracle calls of the training for each held-out example that is evaluated, at least: this is to
 #: take a small part of the time. Where files count something else than the training, not for ever.
 CALLS_PER_EXAMPLE = 2.0
 LONGEST_PAUSE = 10.0  # passes
 
 
 class Watch:
-    """Judges the weights by a file as training goes on, and has the best of them kept."""
+    """Evaluates the weights on a file during training, and has the best of them kept."""
 
     def __init__(self, file: HeldOutFile, arguments: argparse.Namespace) -> None:
         self.file = file
         self.arguments = arguments
         self.evaluated: list[Evaluated] = []
-        self._told_at = -math.inf
+        self._shown_at = -math.inf
         self.choice = EarlyStopping(
             self._evaluate, patience=arguments.patience, content=file.content()
         )
@@ -157,7 +147,7 @@ class Watch:
         return choosing(estimator, self.choice)
 
     def _evaluate(self, estimator: Any) -> float:
-        """The merit of an estimator; tells its score."""
+        """The merit of an estimator; shows its score."""
         tally = self.file.tally(estimator)
         wanted = CALLS_PER_EXAMPLE * tally.n_units / self.choice.n_examples
         self.choice.pause = min(max(1.0, wanted), LONGEST_PAUSE)
@@ -165,8 +155,8 @@ class Watch:
         is_best = own.merit > self.choice.best.merit
         self.evaluated.append(own)
         now = time.monotonic()
-        if is_best or now - self._told_at >= 1.0:  # others as often as progress is shown
-            self._told_at = now
+        if is_best or now - self._shown_at >= 1.0:  # others as often as progress is shown
+            self._shown_at = now
             note = ", the best so far" if is_best else ""
             say(self.arguments, f"dev {named_score(own.name, own.score)}{note}")
         return own.merit
@@ -175,13 +165,13 @@ class Watch:
         """What became of it, for the end; of the weights that are saved, those of the estimator."""
         evaluations, kept = self.choice.evaluations, self.choice.kept
         if kept is None:
-            return "the weights that training ended with were not judged: it was interrupted"
+            return "the weights that training ended with were not evaluated: it was interrupted"
         known = (own for own in self.evaluated if own.merit == kept.merit)
-        # Those that were judged before a checkpoint are judged again.
+        # Those from before a checkpoint are evaluated again.
         best = next(known, None) or Evaluated.by(self.file.tally(estimator))
         is_last = kept is evaluations[-1]
         which = "that training ended with" if is_last else f"after {kept.passes:.1f} passes"
         return (
-            f"dev {named_score(best.name, best.score)}, the best of {len(evaluations)} judgements: "
-            f"the weights are those {which}"
+            f"dev {named_score(best.name, best.score)}, the best of {len(evaluations)} "
+            f"evaluations: the weights are those {which}"
         )

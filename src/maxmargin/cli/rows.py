@@ -113,7 +113,7 @@ def line_of(source: Source, arguments: argparse.Namespace, example: Any) -> str:
 
 
 def _check_queries(source: Source, data: SvmlightData, expected: bool) -> None:
-    """Refuse a file with queries (or without), which may show below what its kind is judged by."""
+    """Raise ValueError for a file with queries, or without, which its first lines need not show."""
     if expected and data.qid is None:
         raise ValueError(f"{source}: no qid: fields found, expected one on each line")
     if not expected and data.qid is not None:

@@ -21,7 +21,7 @@ from .executor import Loader
 
 __all__ = ["ArrayShard", "FileShard", "cut", "mapping_of"]
 
-TOLD_BY = 4096  # bytes at the end of a file that tell it from others
+CHECKED_BYTES = 4096  # at the end of a file, whose checksum recognises it
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class FileShard:
 def cut(problem: Problem, n_shards: int) -> tuple[list[Loader], list[Ints]]:
     """Recipes of parts, and which examples each has.
 
-    Examples are dealt out in turn, for neighbours may be alike; those in files in one piece, to be
+    Examples are dealt out in turn, for neighbours may be alike; those in files in one chunk, to be
     read from beginning to end.
     """
     n = problem.n_examples
@@ -69,11 +69,11 @@ def cut(problem: Problem, n_shards: int) -> tuple[list[Loader], list[Ints]]:
     if _write(problem, _Nowhere()):
         buffer = io.BytesIO()
         _write(problem, buffer)
-        pieces = list(np.array_split(np.arange(n), n_shards))
+        chunks = list(np.array_split(np.arange(n), n_shards))
         whole = buffer.getvalue()
-        return [FileShard(whole, int(p[0]), int(p[-1]) + 1) for p in pieces], pieces
-    pieces = [np.arange(k, n, n_shards) for k in range(n_shards)]
-    return [ArrayShard(problem, piece) for piece in pieces], pieces
+        return [FileShard(whole, int(p[0]), int(p[-1]) + 1) for p in chunks], chunks
+    chunks = [np.arange(k, n, n_shards) for k in range(n_shards)]
+    return [ArrayShard(problem, chunk) for chunk in chunks], chunks
 
 
 # ----- arrays in files ---------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def _write(problem: Problem, file: io.BytesIO) -> bool:
 
         def reducer_override(self, thing: Any) -> Any:
             """See `pickle.Pickler`."""
-            place = _place_of(thing) if isinstance(thing, np.ndarray) else None
+            place = _location_of(thing) if isinstance(thing, np.ndarray) else None
             if place is None:
                 return super().reducer_override(thing)
             self.n_mapped += 1
@@ -112,16 +112,20 @@ def _write(problem: Problem, file: io.BytesIO) -> bool:
     return pickler.n_mapped > 0
 
 
-def _place_of(array: Any) -> tuple[Any, ...] | None:
+def _location_of(array: Any) -> tuple[Any, ...] | None:
     """Where an array is mapped from, as `_map` wants it; None if it is not."""
     base = mapping_of(array)
     if base is None or base.filename is None or not array.flags.c_contiguous or not array.nbytes:
         return None
     start = array.ctypes.data - base.ctypes.data + base.offset
     end = base.offset + base.nbytes
-    last = np.asarray(base).reshape(-1)[-(-TOLD_BY // base.itemsize) :].tobytes()[-TOLD_BY:]
-    told = zlib.crc32(last)
-    return str(base.filename), array.dtype.str, array.shape, start, end - len(last), end, told
+    last = (
+        np.asarray(base)
+        .reshape(-1)[-(-CHECKED_BYTES // base.itemsize) :]
+        .tobytes()[-CHECKED_BYTES:]
+    )
+    checksum = zlib.crc32(last)
+    return str(base.filename), array.dtype.str, array.shape, start, end - len(last), end, checksum
 
 
 def mapping_of(array: Any) -> np.memmap[Any, Any] | None:
@@ -135,15 +139,15 @@ def mapping_of(array: Any) -> np.memmap[Any, Any] | None:
 
 
 def _map(
-    filename: str, kind: str, shape: tuple[int, ...], start: int, last: int, end: int, told: int
+    filename: str, kind: str, shape: tuple[int, ...], start: int, last: int, end: int, checksum: int
 ) -> Any:
     """Map an array of a file; raises OSError, with its name, where that cannot be read.
 
-    The checksum ``told`` of the bytes from ``last`` to ``end`` tells files that have changed: those
+    The ``checksum`` of the bytes from ``last`` to ``end`` shows files that have changed: those
     of packed sequences say at their end what they contain.
     """
     with open(filename, "rb") as stream:
         stream.seek(last)
-        if zlib.crc32(stream.read(end - last)) != told:
+        if zlib.crc32(stream.read(end - last)) != checksum:
             raise ValueError(f"{filename}: not the file that was opened, or changed since then")
     return np.asarray(np.memmap(filename, np.dtype(kind), "r", start, shape))

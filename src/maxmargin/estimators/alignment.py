@@ -33,7 +33,7 @@ from .alignment_data import (
     split_pairs,
 )
 from .base import MaxMarginEstimator, checked_k
-from .example_weights import score_weights
+from .costs import score_weights
 from .explanation import Explanation, differing_parts, explain_whole
 from .labels import Outputs
 from .parameters import with_inherited_parameters

@@ -16,7 +16,7 @@ from ..schema import Count
 from ..types import Floats, Ints
 from ..validation import as_sample_weights
 from .base import MaxMarginEstimator, checked_k
-from .example_weights import score_weights
+from .costs import score_weights
 from .explanation import Evidence, Explanation, Places, column_names
 from .labels import Outputs
 from .parameters import with_inherited_parameters

@@ -19,7 +19,7 @@ from ..sklearn_bases import Classifier
 from ..types import Floats, Ints
 from ..validation import is_one_of
 from .base import checked_k
-from .example_weights import example_weights
+from .costs import example_weights
 from .explanation import Evidence, Explanation, explain_whole, one_row
 from .labels import FlatLabels, LabelEncoder
 from .parameters import with_inherited_parameters

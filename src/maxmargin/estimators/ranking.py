@@ -26,7 +26,7 @@ from ..types import Floats, Ints
 from ..validation import is_one_of
 from ..weight_constraints import WeightConstraints
 from .base import OnlineMethod, checked_k
-from .example_weights import example_weights
+from .costs import example_weights
 from .explanation import Explanation, decision, explain_whole, one_row
 from .parameters import with_inherited_parameters
 from .tabular import TabularEstimator, canonical, check_examples, check_lengths

@@ -81,7 +81,7 @@ class StoredSequences(PackedSequences):
     path: str
     first: int
     end: int
-    _told: int  # the header's checksum, which tells the file from others
+    _checksum: int  # of the header, by which the file is recognised
 
     def part(self, first: int, end: int) -> StoredSequences:
         """Sequences ``first`` to ``end - 1`` of these, mapped as well.
@@ -97,11 +97,11 @@ class StoredSequences(PackedSequences):
         n = self.end - self.first
         if not 0 <= first < end <= n:
             raise ValueError(f"there are sequences 0 to {n - 1}, asked for {first} to {end - 1}")
-        return _reopen(self.path, self.first + first, self.first + end, self._told)
+        return _reopen(self.path, self.first + first, self.first + end, self._checksum)
 
     def __reduce__(self) -> tuple[Callable[..., StoredSequences], tuple[Any, ...]]:
         # Another process maps the file itself.
-        return _reopen, (self.path, self.first, self.end, self._told)
+        return _reopen, (self.path, self.first, self.end, self._checksum)
 
 
 class _Stored(NamedTuple):
@@ -315,7 +315,7 @@ def open_packed(
     path: PathLike, first: int = 0, end: int | None = None, *, verify: bool = False
 ) -> StoredSequences:
     """See `PackedSequences.open`."""
-    header, told, arrays = _map(os.fspath(path))
+    header, checksum, arrays = _map(os.fspath(path))
     if verify:
         for stored in header.arrays:
             if _checksum(arrays[stored.name]) != stored.checksum:
@@ -343,13 +343,13 @@ def open_packed(
     if header.classes is not None:
         packed.labels = StoredLabels(arrays["labels"][t0:t1], own, tuple(header.classes))
     packed.path, packed.first, packed.end = os.path.abspath(path), first, end
-    packed._told = told
+    packed._checksum = checksum
     return packed
 
 
-def _reopen(path: str, first: int, end: int, told: int) -> StoredSequences:
+def _reopen(path: str, first: int, end: int, checksum: int) -> StoredSequences:
     """Open a file again; raises ValueError if another one has its name now."""
-    if _map(path)[1] != told:
+    if _map(path)[1] != checksum:
         raise ValueError(f"{path}: not the file that was opened, or changed since then")
     return open_packed(path, first, end)
 

@@ -243,7 +243,7 @@ def _percentiles(drawn: Floats, level: float) -> Floats:
 
 
 def _distinct(rows: Floats) -> tuple[Floats, Ints]:
-    """Rows that differ, and how often there is each: what is drawn need not tell equal ones."""
+    """Rows that differ, and how often there is each: equal ones are drawn together."""
     found, counts = np.unique(rows, axis=0, return_counts=True)
     return found, counts.astype(np.int64)
 
@@ -334,8 +334,8 @@ def tally_of_grades(gold: Sequence[Any], predicted: Sequence[Any], grades: Seque
     for i, grade in enumerate(gold):
         if grade not in place:
             raise ValueError(
-                f"example {i}: {grade!r:.40} is none of the grades {list(grades)!r:.80}, so there "
-                "is no telling how far off a prediction is"
+                f"example {i}: {grade!r:.40} is none of the grades {list(grades)!r:.80}, so how "
+                "far off a prediction is, is not known"
             )
     true, found = (np.array([place[grade] for grade in ys]) for ys in (gold, predicted))
     far = np.abs(true - found)

@@ -1,4 +1,4 @@
-"""``maxmargin cross-validate``: how good models are on what they were not trained on."""
+"""``maxmargin cross-validate``: scores of models on held-out parts of a file."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from typing import Any
 
 from ...tables import columns, gap_fraction, named_score, score_name, score_text
 from ..console import DONE, EXIT_CODES, STOPPED_EARLY, Signals, UsageError, announcing_interrupts
-from ..options import folds
+from ..options import add_command, folds
 from ..tasks import TASKS
 from ..training import add_data_arguments, add_training_options, is_finished, make_plan, spent
 
 __all__ = ["add_parser", "run"]
 
 DESCRIPTION = """\
-Split a file at random into parts of about the same size, train on all but one and judge by that
-one, for each of them in turn. Sentences stay whole, and so do the documents of a query. Scores are
-told for each part, with their mean and standard deviation. The same seed gives the same parts.
+Split a file at random into parts of about the same size, train on all but one and evaluate on
+that one, for each of them in turn. Sentences stay whole, and so do the documents of a query. Scores
+are shown for each part, with their mean and standard deviation. The same seed gives the same parts.
 """
 
 
 def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Describe the command."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = add_command(
+        commands,
         "cross-validate",
-        help="judge models by the parts of a file that they were not trained on",
+        run,
+        help="evaluate models on held-out parts of a file",
         usage="%(prog)s TASK DATA [options; -h lists them]",
         description=DESCRIPTION,
         epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,
     )
     add_data_arguments(parser)
@@ -38,18 +39,17 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", action="store_true", help="write the scores as JSON")
     add_training_options(parser)
-    parser.set_defaults(run=run)
     return parser
 
 
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
-    """Train and judge, part by part."""
+    """Train and evaluate, part by part."""
     from sklearn.base import clone
 
     from ...progress import running_clock
     from ..console import write_report
-    from ..held_out import fit_on, split
-    from ..training import say
+    from ..held_out import split
+    from ..training import fit_on, say
 
     task = TASKS[arguments.task]
     if arguments.calibrate:
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
 
 
 def _fold(result: Any, tally: Any) -> dict[str, Any]:
-    """What is told of a part."""
+    """What is reported of a part."""
     return {
         "unit": tally.unit,
         "n_units": tally.n_units,
@@ -113,10 +113,12 @@ def _table(report: dict[str, Any]) -> str:
     rows = [("fold", unit, *map(score_name, names), "gap", "seconds")]
     for number, fold in enumerate(report["folds"], 1):
         gap = fold["relative_gap"]
-        shares = [score_text(name, fold["scores"][name]) for name in names]
-        told = "" if gap is None else gap_fraction(gap)
-        rows.append((str(number), str(fold["n_units"]), *shares, told, f"{fold['seconds']:.1f}"))
+        values = [score_text(name, fold["scores"][name]) for name in names]
+        gap_text = "" if gap is None else gap_fraction(gap)
+        rows.append(
+            (str(number), str(fold["n_units"]), *values, gap_text, f"{fold['seconds']:.1f}")
+        )
     for key in ("mean", "standard_deviation"):
-        shares = [score_text(name, report[key][name]) for name in names]
-        rows.append((key.replace("_", " "), "", *shares, "", ""))
+        values = [score_text(name, report[key][name]) for name in names]
+        rows.append((key.replace("_", " "), "", *values, "", ""))
     return columns(rows)

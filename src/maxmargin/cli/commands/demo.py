@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from ..console import DONE, Signals
-from ..options import non_negative
+from ..options import add_command, non_negative
 
 __all__ = ["add_parser", "run"]
 
@@ -21,8 +21,10 @@ GAP_NOTE = "the distance from the best possible objective is at most this"
 
 def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Describe the command."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = add_command(
+        commands,
         "demo",
+        run,
         help="train on words of handwritten digits, in well under a minute",
         description="Train a tagger on words of real handwritten digits, made hard to read by "
         "noise, and compare it with the same model without transitions between the digits.",
@@ -43,7 +45,6 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--seed", type=non_negative, default=0, help="seed of the words (default 0)"
     )
-    parser.set_defaults(run=run)
     return parser
 
 
@@ -94,7 +95,7 @@ def _check_picture(output: str) -> None:
     from ...report.plots import picture_format
     from ..files import check_text_output
 
-    with contextlib.suppress(ImportError):  # which is told of at the end
+    with contextlib.suppress(ImportError):  # which is reported at the end
         picture_format(output)
     check_text_output(output, [], force=True)  # that of the last demo, as a rule
 
@@ -126,9 +127,9 @@ def _bold(text: str) -> str:
     return f"\033[1m{text}\033[0m" if sys.stdout.isatty() else text
 
 
-def _bar(share: float, width: int = 20) -> str:
-    """A share of 1 as a bar."""
-    full = round(share * width)
+def _bar(fraction: float, width: int = 20) -> str:
+    """A fraction of 1 as a bar."""
+    full = round(fraction * width)
     return "#" * full + "." * (width - full)
 
 

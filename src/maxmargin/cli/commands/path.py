@@ -1,4 +1,4 @@
-"""``maxmargin path``: which C is the best, by scores on what models were not trained on."""
+"""``maxmargin path``: which C is the best, by held-out scores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..console import (
     UsageError,
     announcing_interrupts,
 )
-from ..options import folds, values_of_C
+from ..options import add_command, folds, values_of_C
 from ..tasks import TASKS
 from ..training import (
     add_checkpoint_options,
@@ -37,22 +37,22 @@ __all__ = ["add_parser", "run"]
 
 CS = "0.001:10:9"
 DESCRIPTION = """\
-Train for many C, each from the one before, and tell the score of each on held-out data: a file
+Train for many C, each from the one before, and show the score of each on held-out data: a file
 (--dev), or the parts of the training file in turn (--folds, 5 by default; objectives and scores are
 then means over the parts, gaps the largest). The best C is the one with the best score, the
 smallest of those with the same.
 
-With -o the best model is saved: with --dev the one that was judged, with --folds one that is
+With -o the best model is saved: with --dev the one that was evaluated, with --folds one that is
 trained on the whole file with the best C. --calibrate is for it; with --dev by that file, without
 more fits.
 
-With --checkpoint the command can go on after a crash or Ctrl-C: the same one with --resume ends
+With --checkpoint the command can resume after a crash or Ctrl-C: the same one with --resume ends
 with the same model. With --folds each part has a file of its own, FILE-fold0 and so on.
 """
 
 
 class Point(NamedTuple):
-    """What is told of a C."""
+    """What is reported of a C."""
 
     C: float
     objective: float
@@ -66,14 +66,15 @@ class Point(NamedTuple):
 
 def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Describe the command."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = add_command(
+        commands,
         "path",
+        run,
         help="find the best C by held-out scores",
         usage="%(prog)s TASK DATA [--dev FILE | --folds K] [options; -h lists them]",
         description=DESCRIPTION,
         epilog=EXIT_CODES,
         allow_abbrev=False,  # --C would be taken for --Cs
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,
     )
     add_data_arguments(parser)
@@ -87,7 +88,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     )
     held_out = parser.add_mutually_exclusive_group()
     held_out.add_argument(
-        "--dev", metavar="FILE", help="labelled file, not trained on, that the models are scored on"
+        "--dev", metavar="FILE", help="held-out labelled file that the models are scored on"
     )
     held_out.add_argument(
         "--folds",
@@ -102,12 +103,11 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="write the scores as JSON")
     add_training_options(parser, has_C=False)
     add_checkpoint_options(parser)
-    parser.set_defaults(run=run)
     return parser
 
 
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
-    """Train for all C, judge, and save the best."""
+    """Train for all C, evaluate, and save the best."""
     from ..console import write_report
     from ..files import check_model_output
     from ..held_out import HeldOutFile
@@ -126,8 +126,10 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     training = plan.make()
     keep(training.estimator, arguments)
     dev = models = None
-    kept = "" if arguments.checkpoint is None else f"; --resume goes on from {arguments.checkpoint}"
-    with announcing_interrupts(f"before all C were judged; nothing was saved{kept}"):
+    kept = (
+        "" if arguments.checkpoint is None else f"; --resume continues from {arguments.checkpoint}"
+    )
+    with announcing_interrupts(f"before all C were evaluated; nothing was saved{kept}"):
         if arguments.dev is not None:
             dev = HeldOutFile.named(arguments.dev, TASKS[arguments.task], training.extra, arguments)
             models = _path(training.estimator, training.examples, arguments)
@@ -146,7 +148,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     write_report(json.dumps(report, indent=2) if arguments.json else _table(name, points, best))
     if arguments.output is None:
         say(arguments, f"done in {spent()}")
-        leave(arguments, finished=True)  # whatever the gaps: all that was asked for was told
+        leave(arguments, finished=True)  # whatever the gaps: all scores were reported
         return DONE if all(point.finished for point in points) else STOPPED_EARLY
     estimator = training.estimator
     if models is not None and dev is not None:
@@ -163,7 +165,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
 
 
 def _check_path_options(arguments: argparse.Namespace) -> None:
-    """Raise UsageError for a solver or a slack without planes or C to go on from."""
+    """Raise UsageError for a solver or a slack without planes or C to continue from."""
     from ...solvers import is_online
 
     if arguments.slack == "none":
@@ -173,7 +175,7 @@ def _check_path_options(arguments: argparse.Namespace) -> None:
 
 
 def _by_file(models: Any, dev: Any, signals: Signals) -> tuple[str, list[Point]]:
-    """Points of one path, judged by a file."""
+    """Points of one path, evaluated on a file."""
     from ...progress import running_clock
 
     evaluated = []
@@ -189,7 +191,7 @@ def _by_file(models: Any, dev: Any, signals: Signals) -> tuple[str, list[Point]]
 def _by_folds(
     arguments: argparse.Namespace, training: Any, signals: Signals
 ) -> tuple[str, list[Point]]:
-    """Points of a path for each part, judged by that part."""
+    """Points of a path for each part, evaluated on that part."""
     from ...checkpoints import FOLD, part_of
     from ...progress import running_clock
     from ..held_out import Evaluated, split
@@ -211,8 +213,8 @@ def _by_folds(
                 own = [Evaluated.by(task.count(models.at(C), test)) for C in models.Cs.tolist()]
             rows.append(list(zip(models.Cs.tolist(), models.results, own, strict=True)))
             best = max(rows[-1], key=lambda entry: entry[2].merit)
-            told = f"best C {best[0]:g}, {named_score(best[2].name, best[2].score)}"
-            say(arguments, f"fold {number} of {n_folds}: {told}")
+            text = f"best C {best[0]:g}, {named_score(best[2].name, best[2].score)}"
+            say(arguments, f"fold {number} of {n_folds}: {text}")
     points = []
     for column in zip(*rows, strict=True):
         Cs, results, evaluated = zip(*column, strict=True)

@@ -19,7 +19,7 @@ from ..console import (
     echo,
     warn,
 )
-from ..options import positive
+from ..options import add_command, positive
 from ..tasks import TASKS
 from ..training import (
     add_checkpoint_options,
@@ -43,19 +43,19 @@ Train a model on a file, which may be compressed (.gz, .xz, .bz2).
 """
 
 EPILOG = f"""\
-With --dev the weights are judged by a labelled file of the same kind after each pass (less often if
-it is large), and those of the best score are saved, not the last ones; the certificate told and
-saved is theirs. The score is the first that evaluate tells intervals of (of chunks: F1).
-With --patience training stops by it, and has done what was asked for whatever the gap.
+With --dev the weights are evaluated on a labelled file of the same kind after each pass (less often
+if it is large), and those of the best score are saved, not the last ones; the certificate shown and
+saved is theirs. The score is the first that evaluate shows intervals of (of chunks: F1).
+With --patience training stops by it, and counts as finished whatever the gap.
 
-With --checkpoint training can go on after a crash or a limit: the same command with --resume ends
+With --checkpoint training can resume after a crash or a limit: the same command with --resume ends
 with the same model, bit by bit. Data and options have to be the same, but for --max-passes and
---max-time, which count what was done before. The file is removed once the model is saved that was
-asked for. With --dev, what was chosen so far goes on, too.
+--max-time, which count what was done before. The file is removed once the finished
+model is saved. With --dev, what was chosen so far is resumed, too.
 
 Ctrl-C (or SIGTERM) ends the training, and the best model so far is saved; a second one ends at
 once, and nothing is saved. A model that is there already is replaced only by one of its kind that
-has reached the precision asked for (--tol, --epsilon) and has a certificate if the old one has; or
+has reached its precision (--tol, --epsilon) and has a certificate if the old one has; or
 with --force. Otherwise the new one is saved beside it, with .partial appended to its name.
 
 {EXIT_CODES}"""
@@ -63,13 +63,14 @@ with --force. Otherwise the new one is saved beside it, with .partial appended t
 
 def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Describe the command."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = add_command(
+        commands,
         "train",
+        run,
         help="train a model on a file",
         usage="%(prog)s TASK DATA -o MODEL [options; -h lists them]",
         description=DESCRIPTION,
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,
     )
     add_data_arguments(parser)
@@ -110,7 +111,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     held_out.add_argument(
         "--dev",
         metavar="FILE",
-        help="labelled file that is not trained on: the weights with the best score on it are kept",
+        help="held-out labelled file: the weights with the best score on it are saved",
     )
     held_out.add_argument(
         "--patience",
@@ -119,7 +120,6 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         help="stop when the score on the --dev file has not improved N times in a row (default: "
         "train until --tol is reached)",
     )
-    parser.set_defaults(run=run)
     return parser
 
 
@@ -140,24 +140,25 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     check_model_output(arguments.output, read, arguments.force)  # before training, not after
     check_keeping(arguments, [*read, arguments.output])
     with _connected(arguments) as client:  # before the data are read, which may take long
-        fit, estimator, extra, examples = plan.make()
+        training = plan.make()
+        estimator = training.estimator
         keep(estimator, arguments)
         estimator.set_params(callbacks=(signals.check,), on_interrupt="return")
         if client is not None:
             estimator.set_params(cluster=client)
-        watch = _make_watch(arguments, extra) if arguments.dev else None
+        watch = _make_watch(arguments, training.extra) if arguments.dev else None
         with (
             announcing_interrupts(NO_MODEL),
             watch.watching(estimator) if watch is not None else nullcontext(),
         ):
-            fit()
+            training.fit()
         if client is not None:  # it is about to be closed
             estimator.set_params(cluster=None)
     if watch is not None and not arguments.quiet:
         echo(watch.summary(estimator))
     if arguments.compact is not None:
-        _compact(arguments, estimator, examples)
-    code = save_and_report(arguments, signals, estimator, extra)
+        _compact(arguments, estimator, training.examples)
+    code = save_and_report(arguments, signals, estimator, training.extra)
     leave(arguments, finished=code == DONE)
     return code
 
@@ -195,7 +196,7 @@ def _connected(arguments: argparse.Namespace) -> Iterator[Any]:
 
 
 def _make_watch(arguments: argparse.Namespace, extra: dict[str, Any]) -> Any:
-    """What judges the weights by a file; raises if it cannot be opened."""
+    """What evaluates the weights on a file; raises if it cannot be opened."""
     from ..held_out import HeldOutFile, Watch
 
     file = HeldOutFile.named(arguments.dev, TASKS[arguments.task], extra, arguments)

@@ -82,9 +82,9 @@ def _save(arguments: argparse.Namespace, signals: Signals, estimator: Any) -> in
     if arguments.model is not None:
         with signals.saving():
             extra = {"task": "tag", "tool": "crfsuite"}
-            place, error = save_somewhere(estimator, extra, arguments.model)
+            path, error = save_somewhere(estimator, extra, arguments.model)
     if error is not None:
-        echo_misplaced(arguments.model, place, error)
+        echo_misplaced(arguments.model, path, error)
         return ERROR
     return exit_code(estimator.result_, signals)
 
@@ -139,7 +139,7 @@ def _number(given: dict[str, str], name: str, default: float) -> float:
 def _split(
     arguments: argparse.Namespace, groups: list[CrfsuiteData]
 ) -> tuple[CrfsuiteData, CrfsuiteData | None]:
-    """What to train on, and what to test on: one of the files, or of so many groups."""
+    """What to train on, and what to test on: one of the files, or of that many groups."""
     if arguments.split is not None:
         if arguments.split < 2:
             raise UsageError(f"-g must be at least 2, got {arguments.split}")

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from ...types import Bools, Floats
 from ..console import DONE, Signals, UsageError, echo, echo_result
+from ..training import Examples as TrainingExamples
 from ..training import Training
 from .learning import (
     check_model,
@@ -27,7 +28,7 @@ from .learning import (
 __all__ = ["classify", "learn"]
 
 MEASURES = {1: "f1", 2: "error", 3: "prbep", 4: "precision@k", 5: "recall@k", 10: "rocarea"}
-PER_CENT = 100.0  # losses, and joint features, are so many times ours
+PER_CENT = 100.0  # losses, and joint features, are that many times ours
 
 
 def learn(arguments: argparse.Namespace, signals: Signals) -> int:
@@ -67,9 +68,8 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
         "n_features": int(data.X.shape[1]),
     }
     X, y = _with_constant(data.X, arguments.bias), np.where(positive, 1, -1)
-    return train_and_save(
-        arguments, signals, Training(lambda: estimator.fit(X, y), estimator, extra), convention
-    )
+    training = Training(estimator, TrainingExamples(X, y), extra)
+    return train_and_save(arguments, signals, training, convention)
 
 
 def classify(arguments: argparse.Namespace, signals: Signals) -> int:
@@ -112,7 +112,7 @@ def _with_constant(X: Any, bias: float) -> Any:
 
 def _measures(positive: Bools, scores: Floats) -> list[str]:
     """The measures that svm_perf_classify lists, in per cent."""
-    from ...estimators.measure_scores import measure_of_scores
+    from ...estimators.performance import measure_of_scores
     from ...problems.measures.measure import Measure
 
     chosen = scores > 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...defaults import MEASURE_TOL
 from ..console import UsageError
-from .task import Task
+from ..task import Task
 
 if TYPE_CHECKING:
     from ...formats.opening import Source
@@ -88,9 +88,10 @@ class MeasureTask(Task):
 
     def evaluate(self, model: Model, arguments: argparse.Namespace) -> Evaluation:
         """Many measures, that which training was for first."""
-        from ...estimators.measure_scores import measure_of_scores
+        from ...estimators.performance import measure_of_scores
         from ...metrics.scoring import scores_of
         from ...metrics.tallies import Tally, mean_of
+        from ...problems.measures.measure import Measure
         from ...tables import named_values, percent
         from ..evaluation import Evaluation
         from ..rows import line_of, read_labelled_rows
@@ -117,7 +118,6 @@ class MeasureTask(Task):
         }
         measures |= {"precision": counts.precision, "recall": counts.recall}
         report = {
-            "task": model.task.name,
             "examples": len(positive),
             "positive": counts.n_true,
             "measure": model.files.name,
@@ -184,12 +184,9 @@ def _make(arguments: argparse.Namespace, measure: Measure) -> Training:
         beta=measure.beta,
         k=measure.k,
         floor=measure.floor,
-        fit_intercept=True if arguments.intercept is None else arguments.intercept,
         **shared_parameters(arguments, TASK),
     )
-    examples = Examples(data.X, data.y)
-    extra = {"task": TASK.name}
-    return Training(lambda: estimator.fit(data.X, data.y), estimator, extra, examples)
+    return Training(estimator, Examples(data.X, data.y))
 
 
 def _described(measure: Measure) -> str:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..console import UsageError
-from .task import Task
+from ..task import Task
 
 if TYPE_CHECKING:
     from ...formats import SvmlightData
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TASK"]
 
-PLACES = (1, 3, 5, 10)  # at which NDCG is told
+RANKS = (1, 3, 5, 10)  # at which NDCG is reported
 
 
 class RankTask(Task):
@@ -77,19 +77,18 @@ class RankTask(Task):
         source, data = read_labelled_rows(model, arguments, queries=True)
         relevance = _relevance(source, arguments, data, "of which NDCG has no gain")
         given = (relevance, model.estimator.predict(data.X), data.qid)
-        at_places = {
-            name: {str(k): _share(measure(*given, k=k)) for k in PLACES}
+        at_ranks = {
+            name: {str(k): _known(measure(*given, k=k)) for k in RANKS}
             for name, measure in (("ndcg", ndcg), ("letor_ndcg", letor_ndcg))
         }
         swapped = swapped_pairs(*given)
         report = {
-            "task": model.task.name,
             "documents": len(relevance),
             "queries": len(np.unique(np.asarray(data.qid))),
-            **at_places,
-            "map": _share(average_precision(*given)),
-            "pair_accuracy": _share(1.0 - swapped),
-            "mean_pair_accuracy": _share(1.0 - mean_swapped_pairs(*given)),
+            **at_ranks,
+            "map": _known(average_precision(*given)),
+            "pair_accuracy": _known(1.0 - swapped),
+            "mean_pair_accuracy": _known(1.0 - mean_swapped_pairs(*given)),
         }
         shown = [("documents", str(report["documents"])), ("queries", str(report["queries"]))]
         shown += [
@@ -97,9 +96,9 @@ class RankTask(Task):
             ("pairs in the right order, of all", _percent(report["pair_accuracy"])),
             ("pairs in the right order, mean of queries", _percent(report["mean_pair_accuracy"])),
         ]
-        rows = [("places", *map(str, PLACES))]
-        rows.append(("NDCG", *map(_percent, at_places["ndcg"].values())))
-        rows.append(("NDCG of LETOR 4.0", *map(_percent, at_places["letor_ndcg"].values())))
+        rows = [("places", *map(str, RANKS))]
+        rows.append(("NDCG", *map(_percent, at_ranks["ndcg"].values())))
+        rows.append(("NDCG of LETOR 4.0", *map(_percent, at_ranks["letor_ndcg"].values())))
         text = f"{named_values(shown)}\n\n{columns(rows)}"
         return Evaluation(report, text, tally_of_rankings(*given))
 
@@ -117,7 +116,7 @@ TASK = RankTask()
 
 
 def _make(arguments: argparse.Namespace) -> Training:
-    """A ranker, to be trained on judged documents."""
+    """A ranker, to be trained on documents with relevances."""
     import numpy as np
 
     from ...estimators.ranking import RankSVM
@@ -134,11 +133,7 @@ def _make(arguments: argparse.Namespace) -> Training:
     )
     estimator = RankSVM(k=arguments.k, **shared_parameters(arguments, TASK))
 
-    def fit() -> None:
-        estimator.fit(data.X, relevance, qid=data.qid)
-
-    examples = Examples(data.X, relevance, {"qid": data.qid}, data.qid)
-    return Training(fit, estimator, {"task": TASK.name}, examples)
+    return Training(estimator, Examples(data.X, relevance, {"qid": data.qid}, data.qid))
 
 
 def _relevance(
@@ -159,15 +154,15 @@ def _relevance(
     return relevance
 
 
-def _share(value: float) -> float | None:
-    """A share that JSON can hold; None where it is not defined."""
+def _known(value: float) -> float | None:
+    """A value that JSON can hold; None where it is not defined."""
     import numpy as np
 
     return None if np.isnan(value) else value
 
 
-def _percent(share: Any) -> str:
-    """A share in per cent, or a dash."""
+def _percent(fraction: Any) -> str:
+    """A fraction in per cent, or a dash."""
     from ...tables import percent
 
-    return "-" if share is None else f"{percent(share)} %"
+    return "-" if fraction is None else f"{percent(fraction)} %"

@@ -26,14 +26,14 @@ from ...engine.packed_problem import (
 )
 from ...engine.rows import Rows, check_codes, make_rows
 from ...formulation import Formulation, Rescaling
+from ...search.distribution import Distribution, Tables
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...types import Floats, Ints
 from .class_pool import ClassPool
 from .class_store import ClassStore
-from .multiclass_kernels import ClassTerms, class_k_best, class_oracle
-from .multiclass_online import best_classes, class_online
+from .multiclass_kernels import ClassTerms, best_classes, class_k_best, class_online, class_oracle
 
-__all__ = ["MulticlassProblem", "checked_costs", "class_scores"]
+__all__ = ["ClassDistribution", "MulticlassProblem", "checked_costs", "class_scores"]
 
 
 class MulticlassProblem(PackedProblem):
@@ -139,16 +139,10 @@ class MulticlassProblem(PackedProblem):
             self._terms[key] = offsets, scales, bool(np.all(scales[others] == 1.0))
         return ClassTerms(*self._terms[key], self.cost_rows)
 
-    def oracle(
-        self,
-        indices: Ints,
-        w: Floats,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
+    def _most_violated(
+        self, examples: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
     ) -> Planes:
-        """Most violated class of each listed example; see `Problem.oracle`."""
-        examples = as_examples(indices, self.n_examples)
-        w = as_weights(w, self.n_features)
+        """Most violated class of each listed example."""
         terms = self.terms(Formulation(rescaling, sqrt_loss=sqrt_loss))
         best = np.empty(len(examples), np.int64)
         K = self.n_classes
@@ -303,3 +297,27 @@ def class_scores(rows: Rows, w: Floats, n_classes: int, n_jobs: int | None = Non
     """Scores <w, psi(x, y)> of all classes for every row."""
     weights = as_weights(w, rows.n_inputs * n_classes)
     return scores_of_rows(rows, weights.reshape(rows.n_inputs, n_classes), n_jobs)
+
+
+class ClassDistribution(Distribution):
+    """Classes of examples by their scores, one of each example in a row."""
+
+    def __init__(self, scores: Floats) -> None:
+        self.scores = scores.astype(np.float64)
+
+    def sums(self, temperature: float, *, soft: bool) -> tuple[Tables, Floats]:
+        """See `Distribution`; all examples are in one table, where they have the same sum."""
+        scaled = self.scores / temperature
+        reduce = np.logaddexp.reduce if soft else np.maximum.reduce
+        return [scaled - reduce(scaled, axis=1, keepdims=True)], np.zeros(1)
+
+    def check_possible(self, example: int) -> None:
+        """See `Distribution`: some class is always possible."""
+
+    def lengths(self) -> Ints:
+        """See `Distribution`."""
+        return np.ones(len(self.scores), np.int64)
+
+    def shown(self, tables: Tables) -> Any:
+        """See `Distribution`."""
+        return tables[0]

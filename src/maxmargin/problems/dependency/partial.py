@@ -14,9 +14,9 @@ from ...search.bounded_search import Candidate, Violation, best_with_loss, most_
 from ...search.limits import as_examples, as_weights
 from ...search.modes import ADDITIVE, ERROR_COUNTS, search_mode
 from ...types import Bools, Floats, Ints, Ints32
-from .k_best import rank_trees
+from .decoder import check_possible, rank_trees, sentence_scores
 from .kernels import best_tree
-from .problem import Arcs, DependencyProblem, check_possible, sentence_scores
+from .problem import Arcs, DependencyProblem
 
 __all__ = ["ANY", "ArcChoices", "PartialDependencies", "PartialDependencyProblem"]
 
@@ -66,17 +66,11 @@ class PartialDependencyProblem(DependencyProblem):
         """There is no such search."""
         raise ValueError("there is no search for the k best trees where heads are known in part")
 
-    def oracle(
-        self,
-        indices: Ints,
-        w: Floats,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
+    def _most_violated(
+        self, examples: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
     ) -> Planes:
-        """Most violated tree of each listed sentence; see `Problem.oracle`."""
+        """Most violated tree of each listed sentence."""
         mode = search_mode(rescaling, sqrt_loss, self.options.zero_one)
-        examples = as_examples(indices, self.n_examples)
-        w = as_weights(w, self.n_features)
         work = self._work(examples)
         starts, found = self._allocate(examples)
         for r, i in enumerate(examples.tolist()):
