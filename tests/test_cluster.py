@@ -707,6 +707,7 @@ def test_copies_of_what_has_a_client(client):
     assert copied.fit(X, y).result_.primal == model.result_.primal
     assert pickle.loads(pickle.dumps(mm.MulticlassSVM(cluster=client.cluster))).cluster == address
     solver = mm.ClusterSolver(cluster=client, tol=0.1)
+    assert not hasattr(solver, "start") and solver.limits(3).seconds is None
     assert pickle.loads(pickle.dumps(solver)) == mm.ClusterSolver(cluster=address, tol=0.1)
     assert dask_executor.address_of(object()) is None
 

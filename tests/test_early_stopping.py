@@ -113,7 +113,7 @@ def test_online_solvers(solver):
     assert len(seen) == 5 and model.result_.status == "early_stopping"
 
 
-@pytest.mark.parametrize("name", sorted(set(KINDS) - {"own"}))
+@pytest.mark.parametrize("name", sorted(KINDS))
 def test_every_estimator_predicts_while_it_is_trained(name):
     kind = KINDS[name]
     inputs, outputs = kind.first

@@ -171,6 +171,15 @@ def test_a_callback_sees_the_model_of_before_and_may_write_to_it():
     assert model.n_features_in_ == other.shape[1] and len(model.predict(other)) == len(other)
 
 
+@pytest.mark.parametrize("name", ["tagger", "classes", "grammar", "labels"])
+def test_a_fit_makes_one_solver(name):
+    """A generator of random numbers is asked for one seed."""
+    given, twin = np.random.RandomState(0), np.random.RandomState(0)
+    make(name).set_params(random_state=given).fit(*KINDS[name].first)
+    twin.randint(2**31 - 1)
+    assert given.randint(2**31 - 1) == twin.randint(2**31 - 1)
+
+
 class Careful(mm.MulticlassSVM):
     """A subclass, which may refuse a model after it has been trained."""
 

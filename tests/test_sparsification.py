@@ -49,6 +49,14 @@ def test_the_certificate_is_that_of_the_new_weights():
     assert np.array_equal(model.result_.w.reshape(21, 3)[:20].T, model.coef_)
 
 
+def test_a_checkpoint_of_the_training_is_left_alone(tmp_path):
+    X, y = KINDS["classes"].first
+    model = make("classes", checkpoint=tmp_path / "kept").fit(X, y)
+    kept = (tmp_path / "kept").read_bytes()
+    assert model.compact(X, y, tol=TOL).result_.status == "compacted"
+    assert (tmp_path / "kept").read_bytes() == kept
+
+
 def test_not_one_step_more_would_do(monkeypatch):
     """With the digits that were chosen, dropping a step more is too much; so are fewer digits."""
     y = np.arange(40) % 3
