@@ -23,6 +23,7 @@ __all__ = [
     "example_weights",
     "label_costs",
     "score_weights",
+    "share_of_right",
     "used_class_weight",
 ]
 
@@ -128,6 +129,14 @@ def _checked_weights(sample_weight: ArrayLike | None, X: Any) -> Floats | None:
         return None
     n = n_examples_of(X)
     return score_weights(sample_weight, n) if n else checked_weights(sample_weight, n)
+
+
+def share_of_right(right: Bools, lengths: Ints, sample_weight: Any) -> float:
+    """Share of the tokens that are right, of examples of these lengths and weights."""
+    if sample_weight is None:
+        return float(np.mean(right))
+    weights = score_weights(sample_weight, len(lengths))
+    return float(np.average(right, weights=np.repeat(weights, lengths)))
 
 
 # ----- costs of labels --------------------------------------------------------------------------

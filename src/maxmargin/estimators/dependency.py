@@ -27,7 +27,7 @@ from .confidence import (
     margins_of,
     probabilities_of,
 )
-from .costs import score_weights
+from .costs import share_of_right
 from .dependency_data import (
     WORDING,
     DependencyState,
@@ -337,10 +337,7 @@ class DependencyParser(Confidences, PartialLabels, MaxMarginEstimator):
             codes = LabelEncoder(self.labels_).encode(trees.labels)
             warn_of_unknown(codes, trees.labels)
             right &= found.labels[is_token] == codes
-        if sample_weight is None:
-            return float(np.mean(right))
-        weights = score_weights(sample_weight, len(fields.bounds) - 1)
-        return float(np.average(right, weights=np.repeat(weights, np.diff(fields.bounds) - 1)))
+        return share_of_right(right, np.diff(fields.bounds) - 1, sample_weight)
 
     @answers_empty(lambda _: 0.0)
     def score_outputs(self, X: Any, y: Any = None) -> Floats:

@@ -28,11 +28,9 @@ __all__ = [
     "Names",
     "Part",
     "Places",
-    "alone",
     "best_other",
     "column_names",
     "decision",
-    "decisions_by_place",
     "differing_parts",
     "explain_whole",
     "input_evidence",
@@ -241,26 +239,11 @@ def decision(
     return Decision(place, name, chosen, rival, margin, tuple(found))
 
 
-def alone(place: int, name: str, chosen: Any) -> Decision:
-    """A decision where nothing else is possible."""
-    return Decision(place, name, chosen, None, np.inf, ())
-
-
 def no_decisions(y_hat: Any, n: int) -> Explanation:
     """The explanation of an example without tokens, for which only the empty output is possible."""
     if y_hat is not None and len(y_hat) > 0:
         raise ValueError(f"x is empty, but y_hat has {len(y_hat)} entries")
     return Explanation([], None if y_hat is None else [], (), n)
-
-
-def decisions_by_place(
-    evidence: Sequence[Evidence], name_of: Callable[[int], str], chosen: Any, rival: Any
-) -> tuple[Decision, ...]:
-    """A decision for every place at which two outputs differ; outputs are told place by place."""
-    return tuple(
-        decision(t, name_of(t), chosen[t], rival[t], [one for one in evidence if one.place == t])
-        for t in sorted({one.place for one in evidence})
-    )
 
 
 def differing_parts(chosen: Iterable[Part], rival: Iterable[Part]) -> list[Evidence]:

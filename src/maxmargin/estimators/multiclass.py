@@ -184,20 +184,21 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
         taxonomy = describe(self, prior)
         codes = np.searchsorted(self.classes_, self.seen_classes_)[groups]
         weights = example_weights(sample_weight, self.class_weight, X, y)
-        given = X, y
-        X, self._kernel = FittedKernel.fit(self, canonical(X), codes)
-        X, codes, weights, table = different_examples(self, X, codes, weights, costs, taxonomy)
+        inputs, self._kernel = FittedKernel.fit(self, canonical(X), codes)
+        rows, codes, weights, table = different_examples(
+            self, inputs, codes, weights, costs, taxonomy
+        )
         self._has_intercept = bool(self.fit_intercept)
-        data = (X, codes, len(self.classes_), table, self._has_intercept, self._output_features)
+        data = (rows, codes, len(self.classes_), table, self._has_intercept, self._output_features)
         constraints = None if prior is None else prior_mean(weights_of_prior(prior, self.classes_))
         shared = {} if prior is None else {"prior": prior}
-        of_examples = {"sample_weight": sample_weight, "costs": costs}
+        more = {"groups": groups, "sample_weight": sample_weight, "costs": costs}
         return TrainingSet(
-            lambda: class_problem(self, X, codes, table, costs is not None),
+            lambda: class_problem(self, rows, codes, table, costs is not None),
             data,
             weights,
             constraints=constraints,
-            calibrate=lambda: fit_calibration(self, *given, shared, groups=groups, **of_examples),
+            calibrate=lambda: fit_calibration(self, X, y, shared, **more),
         )
 
     @OnlineMethod
@@ -318,12 +319,11 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
             For each example its k classes of the largest score ``<w, psi(x, y)>``, best first; all
             of them where there are not so many.
         """
-        k = checked_k(k)
-        known, scores = self._among(X, classes)
+        k, (known, scores) = checked_k(k), self._among(X, classes)
         order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-        labels = known[order].tolist()
         ranked = np.take_along_axis(scores, order, axis=1).astype(np.float64).tolist()
-        return [list(zip(*answer, strict=True)) for answer in zip(labels, ranked, strict=True)]
+        answers = zip(known[order].tolist(), ranked, strict=True)
+        return [list(zip(*answer, strict=True)) for answer in answers]
 
     def _among(self, X: Any, classes: ArrayLike | None) -> tuple[NDArray[Any], Floats]:
         """Classes that come into question, and their scores."""

@@ -5,35 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..features import FeatureDictionary, WindowFeatures
-from ..problems.chain.constraints import ChainConstraints
 from ..problems.chain.costs import PartialChains
-from ..problems.chain.decoder import ChainDecoder
-from ..schema import Count, Labels, Names, checked_arrays, whole
 from ..types import Floats
 from .base import MaxMarginEstimator, OnlineMethod, checked_k
 from .confidence import TokenConfidences, fit_calibration
-from .costs import CostTable, score_weights
+from .costs import CostTable, share_of_right
 from .examples import answers_empty, is_empty, materialize, passes_empty
 from .explanation import Explanation, no_decisions
-from .kernels import FittedKernel, KernelModel, KernelParameters, check_no_kernel
+from .kernels import FittedKernel, KernelParameters, check_no_kernel
 from .labels import LabelEncoder, flatten_labels, warn_of_unknown
 from .parameters import with_inherited_parameters
 from .partial_labels import PartialLabels
-from .sequence_data import labels_of, more_data, training_data
-from .sequence_model import (
-    FIRST_ORDER,
-    HigherOrderState,
-    SequenceDecoder,
-    SequenceModel,
-    make_layout,
-)
-from .token_inputs import TokenInputs
+from .sequence_data import TaggerState, labels_of, more_data, training_data
+from .sequence_model import SequenceDecoder, SequenceModel
 from .training import Trainer, TrainingSet
 from .warm_start import prior_mean
 
@@ -271,8 +260,6 @@ class SequenceTagger(TokenConfidences, KernelParameters, PartialLabels, MaxMargi
         weights = self._weights
         return SequenceDecoder(self._model, weights, self._kernel.basis, self.n_jobs)
 
-    # ----- new sequences ------------------------------------------------------------------------
-
     @answers_empty(lambda _: [])
     def predict(self, X: Any, fixed: Any = None) -> list[list[Any]]:
         """Best labels of each sequence.
@@ -358,11 +345,7 @@ class SequenceTagger(TokenConfidences, KernelParameters, PartialLabels, MaxMargi
         gold = LabelEncoder(self.classes_).encode(labels)
         warn_of_unknown(gold, labels)
         right = decoder.codes(X, packed) == gold
-        if sample_weight is None:
-            return float(np.mean(right))
-        lengths = np.diff(packed.offsets)
-        weights = np.repeat(score_weights(sample_weight, len(lengths)), lengths)
-        return float(np.average(right, weights=weights))
+        return share_of_right(right, np.diff(packed.offsets), sample_weight)
 
     @answers_empty(lambda _: 0.0)
     def score_outputs(self, X: Any, y: Any) -> Floats:
@@ -400,12 +383,9 @@ class SequenceTagger(TokenConfidences, KernelParameters, PartialLabels, MaxMargi
             Decisions token by token; it prints as tables, and shows as such in notebooks. With
             ``y_hat`` tokens at which nothing differs are left out.
         """
-        decoder = self._decoder()
+        decoder, n = self._decoder(), checked_k(n, "n")
         check_no_kernel(self, "explain")
-        n = checked_k(n, "n")
         return no_decisions(y_hat, n) if is_empty(x) else decoder.explain(x, y_hat, n)
-
-    # ----- what was learned ---------------------------------------------------------------------
 
     def top_features(
         self, n: int = 10, *, against: bool = False
@@ -507,51 +487,13 @@ class SequenceTagger(TokenConfidences, KernelParameters, PartialLabels, MaxMargi
 
     def _get_state(self) -> TaggerState:
         """See `Savable`."""
-        model = self._model
-        return TaggerState(
-            self.classes_,
-            self.n_features_in_,
-            model.chain.layout.n_inputs,
-            model.chain.layout.boundary,
-            model.chain.constraints,
-            self.features_,
-            getattr(self, "feature_names_in_", None),
-            model.state(),
-            self._kernel.to_state(),
-        )
+        return TaggerState.of(self._model, self._kernel)
 
     def _set_state(self, state: TaggerState) -> None:
         """See `Savable`."""
         self._kernel = FittedKernel.of_state(state.kernel, state.n_features)
-        n_inputs = self._kernel.n_inputs(state.n_features)
-        if state.n_inputs not in (n_inputs, n_inputs + 1):
-            raise ValueError(f"{n_inputs} features, but weights of {state.n_inputs} inputs")
-        shape, transitions = FIRST_ORDER, None
-        if state.histories is not None:
-            shape, _, transitions = state.histories
-            if transitions is not None and transitions.columns is not None:
-                index = (np.int32, np.int64)
-                form = whole(transitions.n_features, below=n_inputs, types=index)
-                checked_arrays({"columns": transitions.columns}, {"columns": form})
-        layout = make_layout(state.histories, state.n_inputs, len(state.classes), state.boundary)
-        inputs = TokenInputs(state.features, state.n_features, state.feature_names)
-        chain = ChainDecoder(layout, state.constraints)
-        self._set_model(SequenceModel(state.classes, inputs, chain, shape, transitions))
+        self._set_model(state.model(self._kernel.n_inputs(state.n_features)))
 
     def _n_weights(self) -> int:
         """See `Savable`."""
         return self._model.chain.layout.size
-
-
-class TaggerState(NamedTuple):
-    """What a file keeps of a tagger."""
-
-    classes: Labels
-    n_features: Count
-    n_inputs: Count
-    boundary: bool
-    constraints: ChainConstraints | None
-    features: WindowFeatures | FeatureDictionary | None
-    feature_names: Names | None = None
-    histories: HigherOrderState | None = None
-    kernel: KernelModel | None = None

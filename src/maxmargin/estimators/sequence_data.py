@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..features import StoredSequences
+from ..features import FeatureDictionary, StoredSequences, WindowFeatures
 from ..features.packing import offsets_of
 from ..formats import TokenColumns
 from ..problems.chain.constraints import ChainConstraints
@@ -16,6 +16,7 @@ from ..problems.chain.costs import costs_of_choices, known_runs
 from ..problems.chain.decoder import ChainDecoder
 from ..problems.chain.layout import ChainLayout, label_tuples
 from ..problems.chain.problem import ChainProblem
+from ..schema import Count, Labels, Names, checked_arrays, whole
 from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
 from ..validation import as_sample_weights, is_at_least
@@ -27,14 +28,20 @@ from .constraints import (
     sequences_with_completion,
 )
 from .costs import check_loss, label_costs, used_class_weight
-from .kernels import FittedKernel, check_no_kernel
+from .kernels import FittedKernel, KernelModel, check_no_kernel
 from .labels import FlatLabels, LabelEncoder, check_known, flatten_labels
 from .partial_labels import allowed_labels, check_something_known, has_unknown, listed_labels
-from .sequence_model import ChainShape, HigherOrderState, SequenceModel, make_layout
+from .sequence_model import (
+    FIRST_ORDER,
+    ChainShape,
+    HigherOrderState,
+    SequenceModel,
+    make_layout,
+)
 from .token_inputs import TokenInputs, TransitionInputs, fit_transition_inputs
 from .warm_start import check_prior
 
-__all__ = ["TaggedSequences", "labels_of", "more_data", "training_data"]
+__all__ = ["TaggedSequences", "TaggerState", "labels_of", "more_data", "training_data"]
 
 LOSSES = ("hamming", "normalized-hamming", "zero-one")
 ORDERS = (1, 2, 3)
@@ -315,3 +322,49 @@ def _flat_labels(estimator: Any, X: Any, y: Any, offsets: Ints) -> FlatLabels:
         labels = labels._replace(source=X.source, lines=X.lines)
     repairs = estimator.constraints is not None and estimator.on_violation == "repair"
     return repair_labels(labels) if repairs else labels
+
+
+class TaggerState(NamedTuple):
+    """What a file keeps of a tagger."""
+
+    classes: Labels
+    n_features: Count
+    n_inputs: Count
+    boundary: bool
+    constraints: ChainConstraints | None
+    features: WindowFeatures | FeatureDictionary | None
+    feature_names: Names | None = None
+    histories: HigherOrderState | None = None
+    kernel: KernelModel | None = None
+
+    @classmethod
+    def of(cls, model: SequenceModel, kernel: FittedKernel) -> TaggerState:
+        """What is kept of a model."""
+        inputs, layout = model.inputs, model.chain.layout
+        return cls(
+            model.classes,
+            inputs.n_features,
+            layout.n_inputs,
+            layout.boundary,
+            model.chain.constraints,
+            inputs.extractor,
+            inputs.names,
+            model.state(),
+            kernel.to_state(),
+        )
+
+    def model(self, n_inputs: int) -> SequenceModel:
+        """The model of so many inputs, the constant one aside; ValueError where they do not fit."""
+        if self.n_inputs not in (n_inputs, n_inputs + 1):
+            raise ValueError(f"{n_inputs} features, but weights of {self.n_inputs} inputs")
+        shape, transitions = FIRST_ORDER, None
+        if self.histories is not None:
+            shape, _, transitions = self.histories
+            if transitions is not None and transitions.columns is not None:
+                index = (np.int32, np.int64)
+                form = whole(transitions.n_features, below=n_inputs, types=index)
+                checked_arrays({"columns": transitions.columns}, {"columns": form})
+        layout = make_layout(self.histories, self.n_inputs, len(self.classes), self.boundary)
+        inputs = TokenInputs(self.features, self.n_features, self.feature_names)
+        chain = ChainDecoder(layout, self.constraints)
+        return SequenceModel(self.classes, inputs, chain, shape, transitions)
