@@ -208,12 +208,15 @@ def chain_sums(model, unary, pairs, offsets, moves, into, soft, work, sums, tota
         for s in range(S):
             behind[s] = 0.0
         for t in range(length - 1, -1, -1):
+            own, ends = sums[first + t], forward[t]
             for k in range(K):
-                sums[first + t, k] = -np.inf
+                own[k] = -np.inf
             for s in range(S):
                 label = states.last[s]
-                total = forward[t, s] + behind[s]
-                sums[first + t, label] = plus(sums[first + t, label], total, soft)
+                if soft:
+                    own[label] = plus(own[label], ends[s] + behind[s], soft)
+                else:
+                    own[label] = max(own[label], ends[s] + behind[s])
                 behind[s] += unary[first + t, label]
             if t == 0:
                 break
@@ -230,7 +233,14 @@ def chain_sums(model, unary, pairs, offsets, moves, into, soft, work, sums, tota
                     continue
                 for s in range(start, end):
                     reached[s] = after[0] + into[0, s]
-                for k in range(1, K):
+                k = 1
+                while k + 1 < K:  # two a round, for fewer loads
+                    score0, score1 = after[k], after[k + 1]
+                    row0, row1 = into[k], into[k + 1]
+                    for s in range(start, end):
+                        reached[s] = max(reached[s], max(score0 + row0[s], score1 + row1[s]))
+                    k += 2
+                if k < K:
                     for s in range(start, end):
                         reached[s] = max(reached[s], after[k] + into[k, s])
             for s in range(S):

@@ -162,8 +162,11 @@ def path_score(model, path, length, work):
 def advance(model, previous, scores, pairs, best, reached):
     """reached[state] = the best score of a path that leads to it, without the token's own."""
     K, states = model.n_labels, model.states
-    for s in range(len(states.last)):
-        reached[s] = -np.inf
+    if len(states.core_last) == 1:  # states are labels
+        best = reached
+    else:
+        for s in range(len(states.last)):
+            reached[s] = -np.inf
     for c in range(len(states.core_last)):
         s, end = states.core_states[c], states.core_states[c + 1]
         score, row = previous[s], scores[s]
@@ -184,10 +187,11 @@ def advance(model, previous, scores, pairs, best, reached):
             own = pairs[states.core_last[c] * K :]
             for k in range(K):
                 best[k] += own[k]
-        after = states.after[c]
-        for k in range(K):
-            if best[k] > reached[after[k]]:
-                reached[after[k]] = best[k]
+        if len(states.core_last) > 1:
+            after = states.after[c]
+            for k in range(K):
+                if best[k] > reached[after[k]]:
+                    reached[after[k]] = best[k]
 
 
 @kernel(allocates=False)
