@@ -74,7 +74,9 @@ def apart(finder, faces):
     """Positions by the templates alone, with nothing that holds the parts together."""
     weights = finder.coef_.copy()
     weights[finder.templates_.size :] = 0.0
-    return find_parts(pack_maps(list(faces.X_test[..., None]), PATCH), finder._layout, weights)
+    return find_parts(
+        pack_maps(list(faces.X_test[..., None]), PATCH), finder._model.layout, weights
+    )
 
 
 if __name__ == "__main__":

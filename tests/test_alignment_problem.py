@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from brute_alignment import alignment_case
-from maxmargin.problems.alignment import problem as alignment_problem
+from maxmargin.problems.alignment import k_best
 from maxmargin.problems.alignment.homologues import HomologueProblem
 from maxmargin.problems.alignment.layout import (
     AlignmentLayout,
@@ -32,10 +32,11 @@ def test_scores_and_weights_are_inverse():
 
 def test_searches_that_need_too_much_memory_are_refused(monkeypatch):
     problem, _ = alignment_case(np.random.default_rng(0))
-    monkeypatch.setattr(alignment_problem, "MOST_TABLE_BYTES", 1)
+    monkeypatch.setattr(k_best, "MOST_TABLE_BYTES", 1)
     with pytest.raises(ValueError, match="rescaling='margin'"):
-        problem.oracle(np.arange(3), np.zeros(problem.n_features), "slack")
-    problem.oracle(np.arange(3), np.zeros(problem.n_features), "margin")
+        problem.oracle(np.arange(3), np.zeros(problem.n_features), "none")
+    for rescaling in ("margin", "slack"):
+        problem.oracle(np.arange(3), np.zeros(problem.n_features), rescaling)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Compilation is counted apart, announced if it takes long, and open to Ctrl-C."""
 
+import gc
 import io
 import logging
 import os
@@ -58,6 +59,31 @@ def test_errors_of_the_compiler_arrive():
 
     with pytest.raises(TypeError, match="no such type"):
         SlowDispatcher(fail).compile(())
+
+
+def test_garbage_is_collected_rarely_as_long_as_there_is_a_compilation():
+    """Two at a time, one of which ends while the other goes on, and a failure."""
+    usual, seen, begun, may_end = gc.get_threshold(), [], threading.Event(), threading.Event()
+
+    def wait():
+        begun.set()
+        may_end.wait(10)
+        seen.append(gc.get_threshold())
+
+    def fail():
+        seen.append(gc.get_threshold())
+        raise TypeError
+
+    other = threading.Thread(target=SlowDispatcher(wait).compile, args=((),))
+    other.start()
+    begun.wait(10)
+    with pytest.raises(TypeError):
+        SlowDispatcher(fail).compile(())
+    seen.append(gc.get_threshold())
+    may_end.set()
+    other.join()
+    assert seen == 3 * [_compiling.RARELY]
+    assert gc.get_threshold() == usual
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import maxmargin as mm
 from every_estimator import KINDS, make
 from maxmargin.estimators.confidence import Calibration
 from maxmargin.estimators.examples import examples_at, n_examples_of
+from maxmargin.estimators.tree_labels import tree_inputs_at
 from maxmargin.features import PackedSequences, WindowFeatures, words_templates
 from maxmargin.formats import TokenColumns
 from test_known_labels import LABELS, agrees, all_trees, draw_known, obeys
@@ -289,7 +290,10 @@ def test_a_weight_of_2_is_an_example_given_twice(kind):
     weights[0], weights[1] = 2.0, 0.0
     numbers = np.array([0, 0, *range(2, n)])
     model = make(kind).fit(X, y)
-    twice = model._inputs_at(X, numbers), examples_at(y, numbers)
+    twice = (
+        tree_inputs_at(X, numbers) if kind == "labels" else examples_at(X, numbers),
+        examples_at(y, numbers),
+    )
     wanted = model.calibrate(*twice).calibration_
     found = model.calibrate(X, y, sample_weight=weights).calibration_
     assert found[:2] == pytest.approx(wanted[:2], rel=1e-6)

@@ -8,21 +8,17 @@ from hypothesis import strategies as st
 from brute_dependency import FEW_TEMPLATES, all_trees, random_sentence, tree_case
 from checking import check_oracle
 from maxmargin.problem import Problem
+from maxmargin.problems.dependency.decoder import DependencyDecoder
 from maxmargin.problems.dependency.features import (
     DEFAULT_TEMPLATES,
     ArcTemplates,
     TokenFields,
     arc_keys,
 )
-from maxmargin.problems.dependency.kernels import best_tree
-from maxmargin.problems.dependency.problem import (
-    DependencyDecoder,
-    DependencyProblem,
-    check_trees,
-)
-from maxmargin.problems.dependency.projectivity import crossing_trees
+from maxmargin.problems.dependency.kernels import DependencyOptions, best_tree, make_work
+from maxmargin.problems.dependency.problem import DependencyProblem, check_trees
 from maxmargin.problems.dependency.scores import arc_features, count_fixed
-from maxmargin.problems.dependency.work import DependencyOptions, make_work
+from maxmargin.problems.dependency.trees import crossing_trees
 from solving import solve
 
 seeds = st.integers(0, 2**32 - 1)

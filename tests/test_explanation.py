@@ -12,11 +12,11 @@ import maxmargin as mm
 from maxmargin.estimators.explanation import token_name
 from maxmargin.estimators.token_inputs import TokenInputs
 from maxmargin.features import WindowFeatures
+from maxmargin.problems.dependency.decoder import DependencyDecoder
 from maxmargin.problems.dependency.feature_names import arc_feature_names
 from maxmargin.problems.dependency.features import DEFAULT_TEMPLATES, TokenFields
-from maxmargin.problems.dependency.problem import DependencyDecoder
+from maxmargin.problems.dependency.kernels import most_arc_features
 from maxmargin.problems.dependency.scores import arc_features
-from maxmargin.problems.dependency.work import most_arc_features
 from maxmargin.report.subjects.subject import words_of
 
 LABELS = ["B-X", "I-X", "O"]

@@ -7,7 +7,7 @@ import pytest
 
 import maxmargin as mm
 from maxmargin.problems.dependency.problem import check_trees
-from maxmargin.problems.dependency.projectivity import crossing_trees
+from maxmargin.problems.dependency.trees import crossing_trees
 
 LABELS = ["B-X", "I-X", "O"]
 TREE = [(0, 1), (1, 2)]

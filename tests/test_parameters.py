@@ -12,7 +12,7 @@ from maxmargin import defaults
 from maxmargin.cli import make_parser
 from maxmargin.cli.tasks import TASKS
 from maxmargin.cli.training import shared_parameters
-from maxmargin.estimators.parameters import SharedParameters
+from maxmargin.estimators.base import MaxMarginEstimator
 from maxmargin.registry import ESTIMATORS
 from maxmargin.solvers import make_solver
 
@@ -25,7 +25,7 @@ TRAINED = [
     mm.StructuralSVM,
     mm.TreeLabeler,
 ]
-SHARED = [field.name for field in dataclasses.fields(SharedParameters)]
+SHARED = [field.name for field in dataclasses.fields(MaxMarginEstimator)]
 
 
 def make(cls, *args, **parameters):

@@ -386,7 +386,7 @@ def test_a_round_that_has_no_time_settles_nothing(monkeypatch):
     def in_a_hurry(partial, solver, *args, **options):
         return alternate(partial, Hurried(solver), *args, **options)
 
-    monkeypatch.setattr("maxmargin.estimators.partial_labels.alternate", in_a_hurry)
+    monkeypatch.setattr("maxmargin.estimators.training.alternate", in_a_hurry)
     X, _, part = make_sentences(hidden=0.7)
     with pytest.warns(ConvergenceWarning, match="after 1 rounds; raise max_time"):
         model = tagger(tol=1e-3).fit(X, part)

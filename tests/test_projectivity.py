@@ -10,7 +10,7 @@ from conftest import find_data
 from maxmargin.cli import main
 from maxmargin.formats import read_conllu
 from maxmargin.problems.dependency.problem import check_trees
-from maxmargin.problems.dependency.projectivity import crossing_trees, projectivised
+from maxmargin.problems.dependency.trees import crossing_trees, projectivised
 
 
 def all_trees(n):

@@ -12,6 +12,7 @@ things are (`announce_compiling`).
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import threading
 import time
@@ -33,6 +34,8 @@ logger = logging.getLogger("maxmargin")
 
 PATIENCE = 2.0  # seconds of compiling in silence before it is announced
 TICK = 0.1  # seconds between two looks at the compiler
+# Objects made between two collections of the youngest, and collections of these before older ones.
+RARELY = (50_000, 20, 100)
 
 ANNOUNCEMENT = "compiling kernels%s, some 5 to 30 seconds, %s"
 KEPT = "for their first use; later runs find them (`maxmargin warm-up` compiles ahead)"
@@ -61,6 +64,9 @@ class _Clock:
     shows: ClassVar[list[Callable[[str], None]]] = []  # what shows how far things are
     cache_is_broken = False
     in_worker = threading.local()
+    compiling = 0  # threads that do so at the moment
+    usual = gc.get_threshold()
+    lock = threading.Lock()
 
 
 def compile_seconds() -> float:
@@ -125,7 +131,8 @@ def _in_thread(work: Callable[[], Any], kept: bool) -> Any:
     def run() -> None:
         _Clock.in_worker.yes = True
         try:
-            outcome.append(work())
+            with _rare_collections():
+                outcome.append(work())
         except BaseException as error:
             failure.append(error)
 
@@ -150,6 +157,23 @@ def _in_thread(work: Callable[[], Any], kept: bool) -> Any:
     if failure:
         raise failure[0]
     return outcome[0]
+
+
+@contextlib.contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Collect garbage less often: the compiler makes millions of objects, few of them in cycles."""
+    with _Clock.lock:
+        if _Clock.compiling == 0:
+            _Clock.usual = gc.get_threshold()
+            gc.set_threshold(*RARELY)
+        _Clock.compiling += 1
+    try:
+        yield
+    finally:
+        with _Clock.lock:
+            _Clock.compiling -= 1
+            if _Clock.compiling == 0 and gc.get_threshold() == RARELY:  # nobody has set it since
+                gc.set_threshold(*_Clock.usual)
 
 
 def _tell(seconds: float, kept: bool) -> None:

@@ -16,7 +16,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from contextvars import copy_context
 from functools import cache
 from itertools import islice, pairwise
@@ -30,7 +30,6 @@ from ..types import Floats, Ints
 
 __all__ = [
     "Threads",
-    "begin_helper",
     "check_n_jobs",
     "count_threads",
     "cubes",
@@ -178,17 +177,6 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=lambda: _pool.after_fork(),
         after_in_child=_begin_anew,
     )
-
-
-@contextmanager
-def begin_helper(user: _User, work: Callable[[], None]) -> Iterator[bool]:
-    """Let a thread of the pool do that; gives whether one will."""
-    pool = _pool
-    pool.enter(user)
-    try:
-        yield pool.begin(work)
-    finally:
-        pool.leave(user)
 
 
 class _Task(Generic[Item, Value]):

@@ -33,7 +33,7 @@ from .alignment_data import (
     split_pairs,
 )
 from .base import MaxMarginEstimator, checked_k
-from .example_weights import score_weights
+from .costs import score_weights
 from .explanation import Explanation, differing_parts, explain_whole
 from .labels import Outputs
 from .parameters import with_inherited_parameters
@@ -73,7 +73,7 @@ class SequenceAligner(MaxMarginEstimator):
         The letters; by default those of the training sequences, sorted.
     gap_signs : {"any", "nonpositive"}, default="any"
         Whether scores of gaps may be positive, which rewards gaps, or all are to be penalties.
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------

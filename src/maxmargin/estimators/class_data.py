@@ -1,4 +1,4 @@
-"""What a classifier knows of its classes beforehand: a taxonomy, features, costs."""
+"""What a classifier knows of its classes: a taxonomy, features, costs, and its problem."""
 
 from __future__ import annotations
 
@@ -9,21 +9,34 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._warn import warn_user
 from ..features.class_features import ClassFeatures
 from ..metrics.costs import as_reals, cost_matrix
+from ..problem import Problem
+from ..problems.classes.class_features import ClassFeatureProblem
+from ..problems.classes.merging import merge_examples
+from ..problems.classes.multiclass import MulticlassProblem
 from ..problems.classes.taxonomy import Taxonomy
+from ..schema import Count, Labels, Names, SparseBlocks
 from ..sparse_format import check_sparse
-from ..types import Floats
+from ..types import Floats, Ints
 from ..validation import as_floats
-from .warm_start import check_prior
+from .kernels import KernelModel
+from .tabular import canonical
+from .warm_start import all_classes, check_prior
 
 __all__ = [
     "ClassDescription",
+    "MulticlassState",
     "as_taxonomy",
-    "check_class_prior",
-    "class_costs",
-    "describe_classes",
-    "example_costs",
+    "check_options",
+    "check_seen",
+    "class_problem",
+    "describe",
+    "different_examples",
+    "numbers_of",
+    "set_classes",
+    "warn_of_unknown_classes",
     "weights_of_prior",
 ]
 
@@ -149,8 +162,15 @@ def example_costs(costs: Any, loss: Any, shape: tuple[int, int], are_described: 
     return table
 
 
-def check_class_prior(prior: Any, estimator: Any) -> None:
-    """Raise ValueError for a prior of a classifier that cannot be one."""
+def check_options(estimator: Any, prior: Any) -> None:
+    """Raise ValueError for what does not go together, and for a prior that cannot be one."""
+    if estimator.probability and estimator.kernel == "precomputed":
+        raise ValueError(
+            "probability=True is not for kernel='precomputed', whose columns are examples too; "
+            "call calibrate(X, y) with other examples"
+        )
+    if prior is None:
+        return
     check_prior(prior, estimator, ("kernel", "taxonomy", "class_features", "fit_intercept"))
     if estimator.kernel != "linear" or prior._output_features is not None:
         raise ValueError("prior is for kernel='linear', without a taxonomy or class features")
@@ -167,3 +187,107 @@ def weights_of_prior(prior: Any, classes: NDArray[Any]) -> Floats:
     weights = np.zeros((len(learned), len(classes)))
     weights[:, np.searchsorted(classes, prior.classes_)] = learned
     return weights.ravel()
+
+
+def describe(model: Any, prior: Any = None) -> Any:
+    """Set ``classes_`` and their features from the classes seen; returns the taxonomy."""
+    taxonomy = as_taxonomy(model.taxonomy)
+    model.classes_, model._output_features = model.seen_classes_, None
+    if taxonomy is not None or model.class_features is not None:
+        described = describe_classes(taxonomy, model.class_features, model.seen_classes_)
+        model.classes_, model._output_features = described
+    elif prior is not None:
+        model.classes_ = all_classes(model.seen_classes_, prior.classes_)
+    return taxonomy
+
+
+def set_classes(model: Any, y: NDArray[Any], classes: Any) -> None:
+    """Fix all classes there will ever be by a first call of ``partial_fit``."""
+    known = np.unique(y if classes is None else np.asarray(classes))
+    if len(known) < 2:
+        raise ValueError(f"at least 2 classes are needed, got {known.tolist()}")
+    model.seen_classes_ = known
+    describe(model)
+
+
+def check_seen(model: Any, y: NDArray[Any], classes: Any) -> None:
+    """Raise ValueError for classes that are not those of the first call."""
+    seen = model.seen_classes_
+    if classes is not None and not np.array_equal(np.unique(classes), seen):
+        raise ValueError(
+            f"classes must be those of the first call, {seen.tolist()}, "
+            f"got {np.unique(classes).tolist()}"
+        )
+    unknown = np.flatnonzero(~np.isin(y, seen))
+    if len(unknown):
+        raise ValueError(
+            f"y[{unknown[0]}] is {y[unknown[0]]!r}, which is not among the classes of the "
+            f"first call, {seen.tolist()}"
+        )
+
+
+def different_examples(
+    model: Any, X: Any, codes: Ints, weights: Floats | None, costs: Any, taxonomy: Any
+) -> tuple[Any, Ints, Floats | None, Floats | None]:
+    """Inputs, classes, weights and costs of different examples; no costs for zero-one loss.
+
+    Costs of their own make all examples different.
+    """
+    X, codes = canonical(X), codes.astype(np.int64)
+    are_described = model._output_features is not None
+    if costs is not None:
+        shape = len(codes), len(model.classes_)
+        return X, codes, weights, example_costs(costs, model.loss, shape, are_described)
+    table = class_costs(model.loss, taxonomy, model.classes_, are_described)
+    if model._kernel.basis is not None:  # support_ counts all of them
+        return X, codes, weights, table
+    return *merge_examples(X, codes, weights), table
+
+
+def class_problem(
+    model: Any, X: Any, codes: Ints, costs: Floats | None, own_costs: bool
+) -> Problem:
+    """The problem of these examples."""
+    options: dict[str, Any] = {"costs": costs, "fit_intercept": model._has_intercept}
+    if own_costs:
+        options["cost_rows"] = np.arange(len(codes))
+    if model._output_features is None:
+        return MulticlassProblem(X, codes, len(model.classes_), **options)
+    seen = np.isin(model.classes_, model.seen_classes_)
+    return ClassFeatureProblem(X, codes, model._output_features, allowed=seen, **options)
+
+
+def numbers_of(known: NDArray[Any], classes: Any) -> Ints:
+    """Numbers of the classes that come into question."""
+    number = {label: c for c, label in enumerate(known.tolist())}
+    chosen = np.unique(np.asarray(classes)).tolist()
+    unknown = [label for label in chosen if label not in number]
+    if unknown or not chosen:
+        raise ValueError(
+            f"classes has {unknown[0]!r}, which the model does not know"
+            if unknown
+            else "classes is empty; at least one class must come into question"
+        )
+    return np.array([number[label] for label in chosen])
+
+
+def warn_of_unknown_classes(y: NDArray[Any], classes: NDArray[Any]) -> None:
+    """Warn of examples of classes that the model does not know."""
+    unknown = np.flatnonzero(~np.isin(y, classes))
+    if len(unknown):
+        warn_user(
+            f"{len(unknown)} examples are of classes unknown to the model and count as wrong; "
+            f"the first is y[{unknown[0]}] = {y[unknown[0]]}"
+        )
+
+
+class MulticlassState(NamedTuple):
+    """What a file keeps of a classifier."""
+
+    classes: Labels
+    n_features: Count
+    intercept: bool
+    feature_names: Names | None
+    seen_classes: Labels | None = None
+    output_features: SparseBlocks | None = None
+    kernel: KernelModel | None = None

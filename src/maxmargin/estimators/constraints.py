@@ -13,8 +13,8 @@ from .._warn import warn_user
 from ..problems.chain.constraints import ChainConstraints, bio_constraints
 from ..types import Bools, Ints32
 from ..validation import is_one_of
-from .known_labels import is_choice
 from .labels import FlatLabels
+from .partial_labels import is_choice
 
 __all__ = [
     "check_on_violation",

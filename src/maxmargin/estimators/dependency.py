@@ -4,29 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..engine.threads import parallel_chunks
-from ..features.containers import as_tuples
-from ..formats import ConlluTreebank
+from ..problems.dependency.decoder import DependencyDecoder, decoding_work
 from ..problems.dependency.features import ArcTemplates, TokenFields
+from ..problems.dependency.kernels import FoundTrees
 from ..problems.dependency.marginals import TreeDistribution
 from ..problems.dependency.partial import PartialDependencies
-from ..problems.dependency.problem import (
-    DependencyDecoder,
-    DependencyProblem,
-    check_trees,
-    decoding_work,
-)
-from ..problems.dependency.work import FoundTrees
-from ..schema import Count, Labels
+from ..problems.dependency.problem import DependencyProblem, check_trees
 from ..solvers.base import checked_weights
 from ..types import Bools, Floats, Ints, Ints32
 from ..validation import as_sample_weights
-from .base import checked_k
+from .base import MaxMarginEstimator, checked_k
 from .confidence import (
     CalibratedMethod,
     Confidences,
@@ -34,14 +27,15 @@ from .confidence import (
     margins_of,
     probabilities_of,
 )
+from .costs import score_weights
 from .dependency_data import (
     WORDING,
-    Sentence,
+    DependencyState,
     allowed_arcs,
     arc_choices,
-    arc_evidence,
     as_templates,
     check_on_crossing,
+    explain_arcs,
     fields_between,
     flat_arcs,
     flat_trees,
@@ -53,18 +47,17 @@ from .dependency_data import (
     token_fields,
     trees_of,
 )
-from .example_weights import score_weights
-from .examples import answers_empty, examples_at, is_empty, materialize, passes_empty
-from .explanation import Evidence, Explanation, Places, best_other, no_decisions
-from .known_labels import flatten_fixed
+from .examples import answers_empty, examples_at, materialize, passes_empty
+from .explanation import Explanation
 from .labels import (
     FlatLabels,
     LabelEncoder,
     Outputs,
+    check_known,
     warn_of_unknown,
 )
 from .parameters import with_inherited_parameters
-from .partial_labels import PartialLabels, check_something_known
+from .partial_labels import PartialLabels, check_something_known, flatten_fixed
 from .training import Trainer, TrainingSet
 
 __all__ = ["DependencyParser"]
@@ -72,7 +65,7 @@ __all__ = ["DependencyParser"]
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class DependencyParser(Confidences, PartialLabels):
+class DependencyParser(Confidences, PartialLabels, MaxMarginEstimator):
     """Dependency trees of sentences: a structural SVM over first-order (arc-factored) trees.
 
     Parameters
@@ -102,7 +95,7 @@ class DependencyParser(Confidences, PartialLabels):
         and of what is between them, with direction and distance (McDonald et al. 2005).
     {parameters of Confidences}
     {parameters of PartialLabels}
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------
@@ -185,22 +178,8 @@ class DependencyParser(Confidences, PartialLabels):
         if trees.labels is not None:
             encoder = LabelEncoder.of(trees.labels)
             self.labels_, codes = encoder.classes, encoder.encode(trees.labels)
-        templates = as_templates(self.templates)
         n_labels = 0 if self.labels_ is None else len(self.labels_)
         weights = as_sample_weights(sample_weight)
-
-        def make_problem() -> DependencyProblem:
-            return DependencyProblem(
-                fields,
-                trees.heads,
-                codes,
-                n_labels,
-                loss=self.loss,
-                projective=bool(self.projective),
-                single_root=bool(self.single_root),
-                templates=templates,
-                hash_bits=self.hash_bits,
-            )
 
         options = (self.loss, bool(self.projective), bool(self.single_root), self.hash_bits)
         data = (
@@ -209,25 +188,35 @@ class DependencyParser(Confidences, PartialLabels):
             trees.heads,
             np.empty(0) if codes is None else codes,
             options,
-            tuple(templates),
+            tuple(as_templates(self.templates)),
         )
-        self._set_decoder(templates, n_labels)
+        self._set_decoder(n_labels)
         return TrainingSet(
-            make_problem,
+            lambda: self._problem(fields, trees.heads, codes, n_labels),
             data,
             weights,
             calibrate=lambda: fit_calibration(self, X, y, sample_weight=sample_weight),
         )
 
-    def _set_decoder(self, templates: ArcTemplates, n_labels: int) -> None:
+    def _options(self) -> dict[str, Any]:
+        """Which trees there are, and what their arcs have as features."""
+        return {
+            "templates": as_templates(self.templates),
+            "hash_bits": self.hash_bits,
+            "projective": bool(self.projective),
+            "single_root": bool(self.single_root),
+        }
+
+    def _set_decoder(self, n_labels: int) -> None:
         """What finds trees of new sentences."""
-        self._decoder = DependencyDecoder(
-            templates,
-            self.hash_bits,
-            n_labels,
-            projective=bool(self.projective),
-            single_root=bool(self.single_root),
-        )
+        self._decoder = DependencyDecoder(n_labels=n_labels, **self._options())
+
+    def _problem(
+        self, fields: TokenFields, heads: Ints32, labels: Ints32 | None, n_labels: int
+    ) -> DependencyProblem:
+        """The problem of these sentences."""
+        options = self._options()
+        return DependencyProblem(fields, heads, labels, n_labels, loss=self.loss, **options)
 
     def _partial_set(
         self, fields: TokenFields, known: FlatLabels, sample_weight: ArrayLike | None
@@ -237,28 +226,14 @@ class DependencyParser(Confidences, PartialLabels):
         self.labels_ = None if encoder is None else encoder.classes
         numbers = None if encoder is None else encoder.numbers
         choices = arc_choices(known, numbers)
-        weights = checked_weights(
-            as_sample_weights(sample_weight),
-            len(choices),
-        )
+        weights = checked_weights(as_sample_weights(sample_weight), len(choices))
         says_something = np.array([len(own) > 0 for own in choices])
         check_something_known(says_something, known.wording)
-        templates = as_templates(self.templates)
         n_labels = 0 if self.labels_ is None else len(self.labels_)
         heads, labels, is_known = some_trees(known.offsets, choices)
-        options = {"projective": bool(self.projective), "single_root": bool(self.single_root)}
-        problem = DependencyProblem(
-            fields,
-            heads,
-            labels if self.labeled else None,
-            n_labels,
-            loss=self.loss,
-            templates=templates,
-            hash_bits=self.hash_bits,
-            **options,
-        )
+        problem = self._problem(fields, heads, labels if self.labeled else None, n_labels)
         partial = PartialDependencies(problem, choices, is_known)
-        self._set_decoder(templates, n_labels)
+        self._set_decoder(n_labels)
         weights = weights * says_something
         return TrainingSet(lambda: partial, sample_weight=weights, is_partial=True)
 
@@ -390,12 +365,7 @@ class DependencyParser(Confidences, PartialLabels):
         codes: Ints32 | None = None
         if trees.labels is not None and self.labels_ is not None:
             codes = LabelEncoder(self.labels_).encode(trees.labels)
-            if (codes < 0).any():
-                first = int(np.argmax(codes < 0))
-                raise ValueError(
-                    f"{trees.labels.place(first)}: label {trees.labels.values[first]!r} is not "
-                    "known to the model"
-                )
+            check_known(codes, trees.labels)
         return self._decoder.score(fields, trees.heads, codes, weights)
 
     @answers_empty(lambda parser: parser._no_arcs())
@@ -459,47 +429,8 @@ class DependencyParser(Confidences, PartialLabels):
             are those of the templates, by name: weights of different ones may be shared, for they
             are hashed. With ``y_hat`` words with the same arc are left out.
         """
-        weights, n = self._weights, checked_k(n, "n")
-        X = x if isinstance(x, ConlluTreebank) else [as_tuples(x)]
-        sentences = X.rows if isinstance(X, ConlluTreebank) else X
-        if len(sentences) == 1 and is_empty(sentences[0]):
-            return no_decisions(y_hat, n)
-        fields = token_fields(X)
-        if len(fields.bounds) != 2:
-            raise ValueError(f"x must be one sentence, got {len(fields.bounds) - 1}")
-        (tokens,) = X.tokens() if isinstance(X, ConlluTreebank) else X
-        labels = [] if self.labels_ is None else self.labels_.tolist()
-        keys = self._decoder.keys(fields)
-        sentence = Sentence(tokens, keys, self._decoder.templates, labels)
-        (own,) = self.predict(X)
-
-        def name_of(t: int) -> str:
-            return f"word {t + 1} {tokens[t][0]!r:.40}"
-
-        def evidence(rival: Any) -> list[Evidence]:
-            return arc_evidence(sentence, own, rival, weights)
-
-        places = Places(own, own, name_of, evidence)
-        if y_hat is not None:
-            flat = flat_trees(flat_arcs([y_hat], fields.bounds), self.labeled)
-            self.score_outputs(X, [y_hat])  # refuses what is no tree, or has unknown labels
-            heads = flat.heads.tolist()
-            values = None if flat.labels is None else flat.labels.values
-            rival = heads if values is None else list(zip(heads, values, strict=True))
-            return places.against(rival, rival, rival, n)
-        (margins,) = self._distribution(X).margins()
-        K = max(len(labels), 1)
-
-        def rival_at(t: int) -> tuple[Any, Any] | None:
-            code = own[t][0] * K + labels.index(own[t][1]) if labels else own[t]
-            best = best_other(margins[t].ravel(), code)
-            if best is None:
-                return None
-            other = (best // K, labels[best % K]) if labels else best
-            fixed = [other if u == t else None for u in range(len(own))]
-            return other, self.predict(X, fixed=[fixed])[0]
-
-        return places.one_by_one(map(rival_at, range(len(own))), n)
+        weights = self._weights
+        return explain_arcs(self, x, y_hat, weights, checked_k(n, "n"))
 
     def _no_arcs(self) -> Floats:
         """Values of the arcs of a sentence without words, where there is only the root."""
@@ -563,14 +494,3 @@ class DependencyParser(Confidences, PartialLabels):
     def _n_weights(self) -> int:
         """See `Savable`."""
         return self._decoder.size
-
-
-class DependencyState(NamedTuple):
-    """What a file keeps of a parser."""
-
-    labels: Labels | None
-    hash_bits: Count
-    templates: ArcTemplates
-    projective: bool
-    single_root: bool
-    sides_apart: bool = False  # the first files did not say

@@ -14,26 +14,35 @@ from ..features.containers import as_list, as_tuples
 from ..formats import ConlluTreebank
 from ..problems.dependency.feature_names import arc_feature_names
 from ..problems.dependency.features import DEFAULT_TEMPLATES, ArcKeys, ArcTemplates, TokenFields
+from ..problems.dependency.kernels import most_arc_features
 from ..problems.dependency.partial import ANY, ArcChoices
 from ..problems.dependency.problem import check_trees
-from ..problems.dependency.projectivity import crossing_trees, projectivised
 from ..problems.dependency.scores import arc_features
-from ..problems.dependency.work import most_arc_features
+from ..problems.dependency.trees import crossing_trees, projectivised
+from ..schema import Count, Labels
 from ..types import Bools, Floats, Ints, Ints32
 from ..validation import is_list, is_one_of
-from .explanation import Evidence, Part, differing_parts
-from .known_labels import choice_of
+from .examples import is_empty
+from .explanation import (
+    Evidence,
+    Explanation,
+    Part,
+    Places,
+    best_other,
+    differing_parts,
+    no_decisions,
+)
 from .labels import FlatLabels, Wording, flatten_labels, is_hashable
-from .partial_labels import has_unknown
+from .partial_labels import choice_of, has_unknown
 
 __all__ = [
     "WORDING",
-    "Sentence",
+    "DependencyState",
     "allowed_arcs",
     "arc_choices",
-    "arc_evidence",
     "as_templates",
     "check_on_crossing",
+    "explain_arcs",
     "fields_between",
     "flat_arcs",
     "flat_trees",
@@ -49,6 +58,17 @@ __all__ = [
 WORDING = Wording("sentence", "word", "head")
 MOST_HEAD = 2**31 - 1  # that a number of 32 bits can be
 ON_CROSSING = ("keep", "raise", "drop", "repair")
+
+
+class DependencyState(NamedTuple):
+    """What a file keeps of a parser."""
+
+    labels: Labels | None
+    hash_bits: Count
+    templates: ArcTemplates
+    projective: bool
+    single_root: bool
+    sides_apart: bool = False  # the first files did not say
 
 
 class FlatTrees(NamedTuple):
@@ -343,3 +363,47 @@ def _parts(sentence: Sentence, t: int, arc: Any, w: Floats) -> Iterator[Part]:
     names = arc_feature_names(sentence.templates, sentence.tokens, keys, head, t + 1, shown)
     for name, feature in zip(names, features[:count].tolist(), strict=True):
         yield name, t, float(w[feature])
+
+
+def explain_arcs(parser: Any, x: Any, y_hat: Any, weights: Floats, n: int) -> Explanation:
+    """Why the arcs that a parser predicts; see `DependencyParser.explain`."""
+    X = x if isinstance(x, ConlluTreebank) else [as_tuples(x)]
+    sentences = X.rows if isinstance(X, ConlluTreebank) else X
+    if len(sentences) == 1 and is_empty(sentences[0]):
+        return no_decisions(y_hat, n)
+    fields = token_fields(X)
+    if len(fields.bounds) != 2:
+        raise ValueError(f"x must be one sentence, got {len(fields.bounds) - 1}")
+    (tokens,) = X.tokens() if isinstance(X, ConlluTreebank) else X
+    labels = [] if parser.labels_ is None else parser.labels_.tolist()
+    keys = parser._decoder.keys(fields)
+    sentence = Sentence(tokens, keys, parser._decoder.templates, labels)
+    (own,) = parser.predict(X)
+
+    def name_of(t: int) -> str:
+        return f"word {t + 1} {tokens[t][0]!r:.40}"
+
+    def evidence(rival: Any) -> list[Evidence]:
+        return arc_evidence(sentence, own, rival, weights)
+
+    places = Places(own, own, name_of, evidence)
+    if y_hat is not None:
+        flat = flat_trees(flat_arcs([y_hat], fields.bounds), parser.labeled)
+        parser.score_outputs(X, [y_hat])  # refuses what is no tree, or has unknown labels
+        heads = flat.heads.tolist()
+        values = None if flat.labels is None else flat.labels.values
+        rival = heads if values is None else list(zip(heads, values, strict=True))
+        return places.against(rival, rival, rival, n)
+    (margins,) = parser._distribution(X).margins()
+    K = max(len(labels), 1)
+
+    def rival_at(t: int) -> tuple[Any, Any] | None:
+        code = own[t][0] * K + labels.index(own[t][1]) if labels else own[t]
+        best = best_other(margins[t].ravel(), code)
+        if best is None:
+            return None
+        other = (best // K, labels[best % K]) if labels else best
+        fixed = [other if u == t else None for u in range(len(own))]
+        return other, parser.predict(X, fixed=[fixed])[0]
+
+    return places.one_by_one(map(rival_at, range(len(own))), n)

@@ -51,7 +51,7 @@ class GrammarParser(Confidences, ParserMixin, MaxMarginEstimator):
     lexical_features : bool, default=False
         The same with words; sentences are then pairs (word, tag).
     {parameters of Confidences}
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------

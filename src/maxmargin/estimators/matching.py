@@ -16,7 +16,7 @@ from ..schema import Count
 from ..types import Floats, Ints
 from ..validation import as_sample_weights
 from .base import MaxMarginEstimator, checked_k
-from .example_weights import score_weights
+from .costs import score_weights
 from .explanation import Evidence, Explanation, Places, column_names
 from .labels import Outputs
 from .parameters import with_inherited_parameters
@@ -41,7 +41,7 @@ class SetMatcher(MaxMarginEstimator):
     fit_intercept : bool, default=True
         Add a constant feature of pairs: what a pair is worth against two items that stay alone. It
         has no effect unless matchings are partial.
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------

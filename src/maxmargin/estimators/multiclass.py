@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._warn import warn_user
 from ..engine.rows import Rows
-from ..problem import Problem
-from ..problems.classes.class_features import ClassFeatureProblem, described_class_scores
-from ..problems.classes.marginals import ClassDistribution
-from ..problems.classes.merging import merge_examples
-from ..problems.classes.multiclass import MulticlassProblem, class_scores
-from ..schema import Count, Labels, Names, SparseBlocks, as_sparse, sparse_blocks
+from ..problems.classes.class_features import described_class_scores
+from ..problems.classes.multiclass import ClassDistribution, class_scores
+from ..schema import as_sparse, sparse_blocks
 from ..sklearn_bases import Classifier
 from ..sparse_format import check_sparse
 from ..types import Floats, Ints
 from .base import OnlineMethod, checked_k
 from .class_data import (
+    MulticlassState,
     as_taxonomy,
-    check_class_prior,
-    class_costs,
-    describe_classes,
-    example_costs,
+    check_options,
+    check_seen,
+    class_problem,
+    describe,
+    different_examples,
+    numbers_of,
+    set_classes,
+    warn_of_unknown_classes,
     weights_of_prior,
 )
 from .confidence import Confidences, fit_calibration
-from .example_weights import example_weights
+from .costs import CostTable, example_weights
 from .explanation import Explanation, explain_whole, one_row, strongest_by_label
-from .kernels import FittedKernel, KernelModel, KernelParameters, check_no_kernel
-from .label_costs import CostTable
+from .kernels import FittedKernel, KernelParameters, check_no_kernel
 from .parameters import with_inherited_parameters
 from .tabular import (
     TabularEstimator,
@@ -44,7 +44,7 @@ from .tabular import (
     read_only,
 )
 from .training import Trainer, TrainingSet
-from .warm_start import all_classes, prior_mean
+from .warm_start import prior_mean
 
 __all__ = ["MulticlassSVM"]
 
@@ -79,7 +79,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
         (n_classes * n_examples of the class)``, counted by ``sample_weight`` if there is one.
     {parameters of Confidences}
     {parameters of KernelParameters}
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------
@@ -174,36 +174,29 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
         """See `MaxMarginEstimator`."""
         X, y = check_examples(self, X, y)
         check_classes(y)
-        if self.probability and self.kernel == "precomputed":
-            raise ValueError(
-                "probability=True is not for kernel='precomputed', whose columns are examples too; "
-                "call calibrate(X, y) with other examples"
-            )
-        if prior is not None:
-            check_class_prior(prior, self)
+        check_options(self, prior)
         self.seen_classes_, groups = np.unique(y, return_inverse=True)
         if len(self.seen_classes_) < 2:
             raise ValueError(
                 f"y has only one class ({self.seen_classes_.tolist()[0]!r}); "
                 "at least 2 classes are needed"
             )
-        taxonomy = self._describe_classes(prior)
+        taxonomy = describe(self, prior)
         codes = np.searchsorted(self.classes_, self.seen_classes_)[groups]
         weights = example_weights(sample_weight, self.class_weight, X, y)
         given = X, y
         X, self._kernel = FittedKernel.fit(self, canonical(X), codes)
-        X, codes, weights, table = self._prepared(X, codes, weights, costs, taxonomy)
+        X, codes, weights, table = different_examples(self, X, codes, weights, costs, taxonomy)
         self._has_intercept = bool(self.fit_intercept)
         data = (X, codes, len(self.classes_), table, self._has_intercept, self._output_features)
+        constraints = None if prior is None else prior_mean(weights_of_prior(prior, self.classes_))
         shared = {} if prior is None else {"prior": prior}
         of_examples = {"sample_weight": sample_weight, "costs": costs}
         return TrainingSet(
-            lambda: self._problem(X, codes, table, costs is not None),
+            lambda: class_problem(self, X, codes, table, costs is not None),
             data,
             weights,
-            constraints=None
-            if prior is None
-            else prior_mean(weights_of_prior(prior, self.classes_)),
+            constraints=constraints,
             calibrate=lambda: fit_calibration(self, *given, shared, groups=groups, **of_examples),
         )
 
@@ -262,67 +255,15 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
         X, y = check_examples(self, X, y, reset=first)
         check_classes(y)
         if first:
-            known = np.unique(y if classes is None else np.asarray(classes))
-            if len(known) < 2:
-                raise ValueError(f"at least 2 classes are needed, got {known.tolist()}")
-            self.seen_classes_ = known
-            self._describe_classes()
+            set_classes(self, y, classes)
             self._has_intercept = bool(self.fit_intercept)
-        elif classes is not None and not np.array_equal(np.unique(classes), self.seen_classes_):
-            raise ValueError(
-                f"classes must be those of the first call, {self.seen_classes_.tolist()}, "
-                f"got {np.unique(classes).tolist()}"
-            )
-        unknown = np.flatnonzero(~np.isin(y, self.seen_classes_))
-        if len(unknown):
-            raise ValueError(
-                f"y[{unknown[0]}] is {y[unknown[0]]!r}, which is not among the classes of the "
-                f"first call, {self.seen_classes_.tolist()}"
-            )
+        check_seen(self, y, None if first else classes)
         codes = np.searchsorted(self.classes_, y)
         weights = example_weights(sample_weight, self.class_weight, X, y)
         taxonomy = as_taxonomy(self.taxonomy)
-        X, codes, weights, table = self._prepared(X, codes, weights, costs, taxonomy)
-        problem = self._problem(X, codes, table, costs is not None)
+        X, codes, weights, table = different_examples(self, X, codes, weights, costs, taxonomy)
+        problem = class_problem(self, X, codes, table, costs is not None)
         return TrainingSet(lambda: problem, (X, codes, table), weights)
-
-    def _describe_classes(self, prior: Any = None) -> Any:
-        """Set ``classes_`` and their features from the classes seen; returns the taxonomy."""
-        taxonomy = as_taxonomy(self.taxonomy)
-        self.classes_, self._output_features = self.seen_classes_, None
-        if taxonomy is not None or self.class_features is not None:
-            described = describe_classes(taxonomy, self.class_features, self.seen_classes_)
-            self.classes_, self._output_features = described
-        elif prior is not None:
-            self.classes_ = all_classes(self.seen_classes_, prior.classes_)
-        return taxonomy
-
-    def _prepared(
-        self, X: Any, codes: Ints, weights: Floats | None, costs: ArrayLike | None, taxonomy: Any
-    ) -> tuple[Any, Ints, Floats | None, Floats | None]:
-        """Inputs, classes, weights and costs of different examples; no costs for zero-one loss.
-
-        Costs of their own make all examples different.
-        """
-        X, codes = canonical(X), codes.astype(np.int64)
-        are_described = self._output_features is not None
-        if costs is not None:
-            shape = len(codes), len(self.classes_)
-            return X, codes, weights, example_costs(costs, self.loss, shape, are_described)
-        table = class_costs(self.loss, taxonomy, self.classes_, are_described)
-        if self._kernel.basis is not None:  # support_ counts all of them
-            return X, codes, weights, table
-        return *merge_examples(X, codes, weights), table
-
-    def _problem(self, X: Any, codes: Ints, costs: Floats | None, own_costs: bool) -> Problem:
-        """The problem of these examples."""
-        options: dict[str, Any] = {"costs": costs, "fit_intercept": self._has_intercept}
-        if own_costs:
-            options["cost_rows"] = np.arange(len(codes))
-        if self._output_features is None:
-            return MulticlassProblem(X, codes, len(self.classes_), **options)
-        seen = np.isin(self.classes_, self.seen_classes_)
-        return ClassFeatureProblem(X, codes, self._output_features, allowed=seen, **options)
 
     def decision_function(self, X: Any) -> Floats:
         """Scores of the classes.
@@ -354,11 +295,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
         -------
         ndarray of shape (n_examples,)
         """
-        scores = self._scores(X)
-        labels = self.classes_
-        if classes is not None:
-            chosen = self._chosen(classes)
-            labels, scores = labels[chosen], scores[:, chosen]
+        labels, scores = self._among(X, classes)
         return labels[np.argmax(scores, axis=1)]
 
     def predict_k(
@@ -382,26 +319,19 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
             of them where there are not so many.
         """
         k = checked_k(k)
-        scores = self._scores(X)
-        chosen = np.arange(len(self.classes_)) if classes is None else self._chosen(classes)
-        scores = scores[:, chosen]
+        known, scores = self._among(X, classes)
         order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-        labels = self.classes_[chosen][order].tolist()
+        labels = known[order].tolist()
         ranked = np.take_along_axis(scores, order, axis=1).astype(np.float64).tolist()
         return [list(zip(*answer, strict=True)) for answer in zip(labels, ranked, strict=True)]
 
-    def _chosen(self, classes: ArrayLike) -> Ints:
-        """Numbers of the classes that come into question."""
-        number = {label: c for c, label in enumerate(self.classes_.tolist())}
-        chosen = np.unique(np.asarray(classes)).tolist()
-        unknown = [label for label in chosen if label not in number]
-        if unknown or not chosen:
-            raise ValueError(
-                f"classes has {unknown[0]!r}, which the model does not know"
-                if unknown
-                else "classes is empty; at least one class must come into question"
-            )
-        return np.array([number[label] for label in chosen])
+    def _among(self, X: Any, classes: ArrayLike | None) -> tuple[NDArray[Any], Floats]:
+        """Classes that come into question, and their scores."""
+        scores = self._scores(X)
+        if classes is None:
+            return self.classes_, scores
+        chosen = numbers_of(self.classes_, classes)
+        return self.classes_[chosen], scores[:, chosen]
 
     def _distribution(self, X: Any) -> ClassDistribution:
         """See `Confidences`."""
@@ -432,13 +362,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
         """
         self._check_fitted()
         check_sparse(y, "y")
-        labels = one_column(y)
-        unknown = np.flatnonzero(~np.isin(labels, self.classes_))
-        if len(unknown):
-            warn_user(
-                f"{len(unknown)} examples are of classes unknown to the model and count as wrong; "
-                f"the first is y[{unknown[0]}] = {labels[unknown[0]]}"
-            )
+        warn_of_unknown_classes(one_column(y), self.classes_)
         return float(super().score(X, y, sample_weight))
 
     @property
@@ -514,7 +438,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
         if y_hat is None:
             rival = int(np.argmax(np.where(np.arange(len(scores)) == chosen, -np.inf, scores)))
         else:
-            rival = int(self._chosen([y_hat])[0])
+            rival = int(numbers_of(self.classes_, [y_hat])[0])
         evidence = []
         if rival != chosen:
             weights = self._per_class()[:, chosen] - self._per_class()[:, rival]
@@ -575,15 +499,3 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
     def _n_weights(self) -> int:
         """See `Savable`."""
         return self._n_inputs() * self._weights_per_input()
-
-
-class MulticlassState(NamedTuple):
-    """What a file keeps of a classifier."""
-
-    classes: Labels
-    n_features: Count
-    intercept: bool
-    feature_names: Names | None
-    seen_classes: Labels | None = None
-    output_features: SparseBlocks | None = None
-    kernel: KernelModel | None = None

@@ -24,9 +24,8 @@ from ..schema import Count, Names
 from ..sklearn_bases import Classifier
 from ..types import Bools, Floats, Ints
 from .base import ConditionalMethod, OnlineMethod, checked_k
-from .example_weights import example_weights
+from .costs import check_loss, costs_of_sets, example_weights
 from .explanation import Evidence, Explanation, Places, one_row
-from .label_costs import check_loss, costs_of_sets
 from .parameters import with_inherited_parameters
 from .tabular import TabularEstimator, canonical, check_lengths, check_rows, read_only
 from .training import Trainer, TrainingSet
@@ -71,7 +70,7 @@ class MultilabelSVM(Classifier, TabularEstimator):  # type: ignore[misc]
         most 14 labels, for which all sets of labels are tried.
     fit_intercept : bool, default=True
         Append a constant feature.
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------

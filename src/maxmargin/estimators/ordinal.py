@@ -19,7 +19,7 @@ from ..sklearn_bases import Classifier
 from ..types import Floats, Ints
 from ..validation import is_one_of
 from .base import checked_k
-from .example_weights import example_weights
+from .costs import example_weights
 from .explanation import Evidence, Explanation, explain_whole, one_row
 from .labels import FlatLabels, LabelEncoder
 from .parameters import with_inherited_parameters
@@ -62,7 +62,7 @@ class OrdinalSVM(Classifier, TabularEstimator):
         The grades from the lowest to the highest; those that no example has may be among them. By
         default the values of y, sorted, or in the order of an ordered categorical of pandas. Words
         are sorted by the alphabet, so give their order here.
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------

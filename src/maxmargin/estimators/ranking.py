@@ -26,7 +26,7 @@ from ..types import Floats, Ints
 from ..validation import is_one_of
 from ..weight_constraints import WeightConstraints
 from .base import OnlineMethod, checked_k
-from .example_weights import example_weights
+from .costs import example_weights
 from .explanation import Explanation, decision, explain_whole, one_row
 from .parameters import with_inherited_parameters
 from .tabular import TabularEstimator, canonical, check_examples, check_lengths
@@ -54,7 +54,7 @@ class RankSVM(TabularEstimator):
         As in scikit-learn: 1 where more of a feature may only raise a document's score, so that its
         weight is not negative; -1 where it may only lower it; 0, or no entry, where it may do
         either. The names are those of the columns of a DataFrame.
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------

@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from .._warn import warn_user
+from ..engine.packed_problem import sparse_rows
 from ..features.containers import as_list, as_tuples
-from ..problems.segments.layout import Segment, SegmentLayout
+from ..problems.segments.alternatives import best_without, list_chunks
+from ..problems.segments.layout import Segment, SegmentLayout, chunks_of
 from ..types import Bools, Floats, Ints
 from ..validation import is_list
-from .explanation import Evidence, Names, Part, differing_parts, input_evidence
+from .examples import is_empty
+from .explanation import (
+    Evidence,
+    Explanation,
+    Names,
+    Part,
+    Places,
+    decision,
+    differing_parts,
+    input_evidence,
+    names_at_once,
+    no_decisions,
+    token_name,
+)
 from .labels import FlatLabels, Wording
+from .token_inputs import TokenInputs
 
 __all__ = [
-    "OUTSIDE",
     "Segments",
-    "labels_by_token",
+    "explain_segments",
     "labels_of",
     "longest_by_label",
     "read_segments",
-    "segment_evidence",
     "sequences_within",
 ]
 
@@ -198,3 +214,48 @@ def labels_by_token(pieces: Sequence[Segment], classes: Sequence[Any]) -> list[s
         for start, stop, k in pieces
         for _ in range(start, stop)
     ]
+
+
+def explain_segments(segmenter: Any, x: Any, y_hat: Any, w: Floats, n: int) -> Explanation:
+    """Why the segments that are predicted; see `SequenceSegmenter.explain`."""
+    layout = segmenter._decoder.layout
+    if is_empty(x):
+        return no_decisions(y_hat, n)
+    inputs = TokenInputs.of(segmenter)
+    packed = inputs.packed([x])
+    tokens, n_tokens, classes = packed.tokens, int(packed.offsets[-1]), segmenter.classes_.tolist()
+    rows = sparse_rows(tokens, segmenter._has_intercept)
+    own = list_chunks(segmenter._decoder.decode(rows, packed.offsets, w))
+
+    def shown(pieces: Sequence[Segment]) -> list[tuple[int, int, Any]]:
+        return [(start, stop, classes[k]) for start, stop, k in pieces if k < len(classes)]
+
+    names = names_at_once(inputs.feature_names, tokens, has_constant=True)
+
+    def evidence(rival: Sequence[Segment]) -> list[Evidence]:
+        return segment_evidence(layout, w, tokens, names, classes, own, rival)
+
+    if y_hat is not None:
+        given = read_segments([y_hat], packed.offsets)
+        coded = segmenter._coded(packed, given)[2][0]
+        sequences_within(segmenter._longest(), given, drop=False)  # refuses longer ones
+        rival = list_chunks(chunks_of(coded, n_tokens, len(classes)))
+        here, there = (labels_by_token(pieces, classes) for pieces in (own, rival))
+        places = Places(shown(own), here, functools.partial(token_name, x), evidence)
+        return places.against(rival, shown(rival), there, n)
+    dense = tokens.toarray() if sp.issparse(tokens) else np.asarray(tokens, np.float64)
+    if segmenter._has_intercept:
+        dense = np.hstack([dense, np.ones((n_tokens, 1))])
+    scores = dense @ layout.of_tokens(w)
+    decisions = []
+    for piece in own:
+        start, stop, k = piece
+        label = classes[k] if k < len(classes) else OUTSIDE
+        name = token_name(x, start) + (f" to {stop - 1}" if stop > start + 1 else "")
+        other = best_without(layout, w, scores, piece)
+        if other is None:
+            decisions.append(decision(start, name, label, None))
+            continue
+        what = labels_by_token(other, classes)[start]
+        decisions.append(decision(start, name, label, what, evidence(other)))
+    return Explanation(shown(own), None, tuple(decisions), n)

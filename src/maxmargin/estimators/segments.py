@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, compress
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ..engine.packed_problem import rows_between, sparse_rows
@@ -18,11 +15,8 @@ from ..engine.threads import parallel_chunks
 from ..features import FeatureDictionary, PackedSequences, WindowFeatures
 from ..features.tokens import TokenChunks
 from ..metrics.segments import segment_f1
-from ..problems.segments.alternatives import best_without, list_chunks
 from ..problems.segments.layout import (
-    Segment,
     SegmentLayout,
-    chunks_of,
     segments_by_sequence,
 )
 from ..problems.segments.problem import LOSSES, SegmentDecoder, SegmentLoss, SegmentProblem
@@ -31,16 +25,10 @@ from ..solvers.base import checked_weights
 from ..types import Floats, Ints
 from ..validation import as_sample_weights, is_one_of
 from .base import MaxMarginEstimator, OnlineMethod, checked_k
-from .examples import answers_empty, examples_at, is_empty, passes_empty
+from .examples import answers_empty, examples_at, passes_empty
 from .explanation import (
-    Evidence,
     Explanation,
-    Places,
-    decision,
-    names_at_once,
-    no_decisions,
     strongest_by_label,
-    token_name,
 )
 from .labels import (
     FlatLabels,
@@ -52,13 +40,11 @@ from .labels import (
 )
 from .parameters import with_inherited_parameters
 from .segment_data import (
-    OUTSIDE,
     Segments,
-    labels_by_token,
+    explain_segments,
     labels_of,
     longest_by_label,
     read_segments,
-    segment_evidence,
     sequences_within,
 )
 from .token_inputs import VECTORS_WORTH_CUTTING, TokenInputs
@@ -104,7 +90,7 @@ class SequenceSegmenter(MaxMarginEstimator):
         Makes token features from sequences of words or of tuples of strings; cloned and fitted by
         ``fit``. Without it, tokens are feature vectors, or dicts or lists of feature strings,
         which a `FeatureDictionary` numbers.
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------
@@ -392,47 +378,7 @@ class SequenceSegmenter(MaxMarginEstimator):
             Decisions piece by piece; with ``y_hat`` token by token, where anything differs.
         """
         self._check_fitted()
-        n, layout, w = checked_k(n, "n"), self._decoder.layout, self._weights
-        if is_empty(x):
-            return no_decisions(y_hat, n)
-        inputs = TokenInputs.of(self)
-        packed = inputs.packed([x])
-        tokens, n_tokens, classes = packed.tokens, int(packed.offsets[-1]), self.classes_.tolist()
-        rows = sparse_rows(tokens, self._has_intercept)
-        own = list_chunks(self._decoder.decode(rows, packed.offsets, w))
-
-        def shown(pieces: Sequence[Segment]) -> list[tuple[int, int, Any]]:
-            return [(start, stop, classes[k]) for start, stop, k in pieces if k < len(classes)]
-
-        names = names_at_once(inputs.feature_names, tokens, has_constant=True)
-
-        def evidence(rival: Sequence[Segment]) -> list[Evidence]:
-            return segment_evidence(layout, w, tokens, names, classes, own, rival)
-
-        if y_hat is not None:
-            given = read_segments([y_hat], packed.offsets)
-            coded = self._coded(packed, given)[2][0]
-            sequences_within(self._longest(), given, drop=False)  # refuses longer ones
-            rival = list_chunks(chunks_of(coded, n_tokens, len(classes)))
-            here, there = (labels_by_token(pieces, classes) for pieces in (own, rival))
-            places = Places(shown(own), here, functools.partial(token_name, x), evidence)
-            return places.against(rival, shown(rival), there, n)
-        dense = tokens.toarray() if sp.issparse(tokens) else np.asarray(tokens, np.float64)
-        if self._has_intercept:
-            dense = np.hstack([dense, np.ones((n_tokens, 1))])
-        scores = dense @ layout.of_tokens(w)
-        decisions = []
-        for piece in own:
-            start, stop, k = piece
-            label = classes[k] if k < len(classes) else OUTSIDE
-            name = token_name(x, start) + (f" to {stop - 1}" if stop > start + 1 else "")
-            other = best_without(layout, w, scores, piece)
-            if other is None:
-                decisions.append(decision(start, name, label, None))
-                continue
-            what = labels_by_token(other, classes)[start]
-            decisions.append(decision(start, name, label, what, evidence(other)))
-        return Explanation(shown(own), None, tuple(decisions), n)
+        return explain_segments(self, x, y_hat, self._weights, checked_k(n, "n"))
 
     # ----- what was learned ---------------------------------------------------------------------
 

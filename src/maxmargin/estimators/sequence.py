@@ -16,13 +16,12 @@ from ..problems.chain.costs import PartialChains
 from ..problems.chain.decoder import ChainDecoder
 from ..schema import Count, Labels, Names, checked_arrays, whole
 from ..types import Floats
-from .base import OnlineMethod, checked_k
+from .base import MaxMarginEstimator, OnlineMethod, checked_k
 from .confidence import TokenConfidences, fit_calibration
-from .example_weights import score_weights
+from .costs import CostTable, score_weights
 from .examples import answers_empty, is_empty, materialize, passes_empty
 from .explanation import Explanation, no_decisions
 from .kernels import FittedKernel, KernelModel, KernelParameters, check_no_kernel
-from .label_costs import CostTable
 from .labels import LabelEncoder, flatten_labels, warn_of_unknown
 from .parameters import with_inherited_parameters
 from .partial_labels import PartialLabels
@@ -43,7 +42,7 @@ __all__ = ["SequenceTagger"]
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class SequenceTagger(TokenConfidences, KernelParameters, PartialLabels):
+class SequenceTagger(TokenConfidences, KernelParameters, PartialLabels, MaxMarginEstimator):
     """Labels for the tokens of sequences: a structural SVM over chains, of first order by default.
 
     Parameters
@@ -102,7 +101,7 @@ class SequenceTagger(TokenConfidences, KernelParameters, PartialLabels):
     {parameters of Confidences}
     {parameters of PartialLabels}
     {parameters of KernelParameters}
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------

@@ -26,12 +26,10 @@ from .constraints import (
     sequences_satisfying,
     sequences_with_completion,
 )
-from .example_weights import used_class_weight
+from .costs import check_loss, label_costs, used_class_weight
 from .kernels import FittedKernel, check_no_kernel
-from .known_labels import allowed_labels
-from .label_costs import check_loss, label_costs
 from .labels import FlatLabels, LabelEncoder, check_known, flatten_labels
-from .partial_labels import check_something_known, has_unknown, listed_labels
+from .partial_labels import allowed_labels, check_something_known, has_unknown, listed_labels
 from .sequence_model import ChainShape, HigherOrderState, SequenceModel, make_layout
 from .token_inputs import TokenInputs, TransitionInputs, fit_transition_inputs
 from .warm_start import check_prior

@@ -36,8 +36,8 @@ from .explanation import (
     token_name,
 )
 from .kernels import sequences_at_a_time
-from .known_labels import allowed_labels, flatten_fixed
 from .labels import LabelEncoder, Outputs, check_known, flatten_labels, label_objects
+from .partial_labels import allowed_labels, flatten_fixed
 from .token_inputs import VECTORS_WORTH_CUTTING, TokenInputs, TransitionInputs
 
 __all__ = ["ChainShape", "HigherOrderState", "SequenceDecoder", "SequenceModel"]

@@ -19,7 +19,7 @@ from ..types import Floats
 from ..validation import as_floats, as_sample_weights
 from ..weight_constraints import WeightConstraints
 from .base import MaxMarginEstimator
-from .example_weights import score_weights
+from .costs import score_weights
 from .labels import Outputs
 from .parameters import with_inherited_parameters
 from .training import Trainer, TrainingSet
@@ -47,7 +47,7 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
     weight_constraints : WeightConstraints, optional
         Weights that may not be negative, or not positive, weights that are fixed, and weights that
         those learned are to differ from as little as they can.
-    {parameters of SharedParameters}
+    {parameters of MaxMarginEstimator}
 
     Attributes
     ----------

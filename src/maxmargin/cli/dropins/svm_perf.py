@@ -112,7 +112,7 @@ def _with_constant(X: Any, bias: float) -> Any:
 
 def _measures(positive: Bools, scores: Floats) -> list[str]:
     """The measures that svm_perf_classify lists, in per cent."""
-    from ...estimators.measure_scores import measure_of_scores
+    from ...estimators.performance import measure_of_scores
     from ...problems.measures.measure import Measure
 
     chosen = scores > 0

@@ -88,7 +88,7 @@ class MeasureTask(Task):
 
     def evaluate(self, model: Model, arguments: argparse.Namespace) -> Evaluation:
         """Many measures, that which training was for first."""
-        from ...estimators.measure_scores import measure_of_scores
+        from ...estimators.performance import measure_of_scores
         from ...metrics.scoring import scores_of
         from ...metrics.tallies import Tally, mean_of
         from ...problems.measures.measure import Measure

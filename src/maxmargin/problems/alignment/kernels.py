@@ -47,10 +47,14 @@ class Scoring(NamedTuple):
 
 
 class AlignmentScratch(NamedTuple):
-    """Work arrays for the longest strings: of the search, errors of letters, scores of ends."""
+    """Work arrays for the longest strings: of the search, errors of letters, scores of ends.
+
+    ``right_x`` is what a letter of x scores beside its true partner: 0, or -inf if it must not.
+    """
 
     back: NDArray[np.uint8]
     rows: Floats
+    right_x: Floats
     wrong_x: Floats
     wrong_y: Floats
     left_x: Floats
@@ -75,10 +79,38 @@ def errors_of_letters(gold, m, n, residues, work):
         work.left_y[j] = 0.0
     for i in range(m):
         paired = gold[i] >= 0
+        work.right_x[i] = 0.0
         work.wrong_x[i] = 1.0 if residues or paired else 0.0
         work.left_x[i] = 1.0 if paired else 0.0
         if residues and paired:
             work.left_y[gold[i]] = 1.0
+
+
+@kernel
+def hold_letters(gold, m, n, residues, lower, upper, work):
+    """Letters with ``upper`` below 1 must be right, others with ``lower`` from 0 on wrong.
+
+    After `errors_of_letters`. The letters of x come first, then those of y.
+    """
+    for i in range(m):
+        if upper[i] < 1.0 and (residues or gold[i] >= 0):
+            work.wrong_x[i] = -np.inf
+            if gold[i] >= 0:
+                work.left_x[i] = -np.inf
+        elif lower[i] >= 0.0 and gold[i] >= 0:
+            work.right_x[i] = -np.inf
+        elif lower[i] >= 0.0:
+            work.left_x[i] = -np.inf
+        if residues and gold[i] >= 0 and lower[m + gold[i]] >= 0.0:
+            work.right_x[i] = -np.inf
+    if residues:
+        for j in range(n):
+            if upper[m + j] < 1.0:
+                work.wrong_y[j] = -np.inf
+                if work.left_y[j] > 0.0:
+                    work.left_y[j] = -np.inf
+            elif lower[m + j] >= 0.0 and work.left_y[j] == 0.0:
+                work.left_y[j] = -np.inf
 
 
 @kernel
@@ -125,7 +157,7 @@ def best_alignment(x, y, scoring, gold, unit, work):
         scores = scoring.substitution[x[i]]
         begin, end = work.begin_x[i], work.end_x[i + 1]
         wrong, left = unit * work.wrong_x[i], unit * work.left_x[i] + extend
-        partner = gold[i]
+        partner, right = gold[i], work.right_x[i]
         # (i, j) is the cell up and left of the one that is filled; `old_*` are the row above.
         old_pair, old_x, old_y = pair[0], skip_x[0], skip_y[0]
         pair[0] = skip_x[0] = skip_y[0] = -np.inf
@@ -141,6 +173,8 @@ def best_alignment(x, y, scoring, gold, unit, work):
             here += scores[y[j]]
             if partner != j:
                 here += wrong + unit * work.wrong_y[j]
+            else:
+                here += right
             old_pair, old_x, old_y = pair[j + 1], skip_x[j + 1], skip_y[j + 1]
             opened, stayed = old_pair + gap_open, old_x
             if opened >= stayed:

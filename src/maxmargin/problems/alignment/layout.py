@@ -158,6 +158,7 @@ class Aligner:
         return AlignmentScratch(
             back=np.empty((m, n), np.uint8),
             rows=np.empty((3, n + 1)),
+            right_x=np.zeros(m),
             wrong_x=np.empty(m),
             wrong_y=np.empty(n),
             left_x=np.empty(m),

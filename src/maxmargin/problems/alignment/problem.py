@@ -7,16 +7,18 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cutting_planes import Planes, Row, empty_planes, stack_k_best, trim
+from ...cutting_planes import Planes, Row, empty_planes, stack, stack_k_best, trim
 from ...engine.packed_problem import PackedProblem, chunks_of
 from ...formulation import Rescaling
-from ...search.limits import MOST_TABLE_BYTES, as_examples, as_weights
+from ...search.bounded_search import Candidate, Violation, most_violated
+from ...search.limits import as_examples, as_weights
+from ...search.margin_search import LEAST
 from ...search.modes import ADDITIVE, BEST_NON_GOLD, SearchMode, error_count_terms, search_mode
 from ...types import Floats, Ints, Ints32
 from .k_best import PLAIN, Ranking, rank_alignments
-from .kernels import Scoring, Strings, add_counts, count_errors
+from .kernels import AlignmentScratch, Scoring, Strings, add_counts, count_errors
 from .layout import Aligner, AlignmentLayout, pack_strings, string_at, strings_at
-from .oracles import ErrorCountScratch, TruePairs, alignment_oracle
+from .oracles import TruePairs, alignment_oracle, best_between
 
 __all__ = ["AlignmentProblem", "check_examples", "dpsi_row"]
 
@@ -184,20 +186,64 @@ class AlignmentProblem(PackedProblem):
         examples = as_examples(indices, self.n_examples)
         w = as_weights(w, self.n_features)
         mode = search_mode(rescaling, sqrt_loss, self.true_pairs.zero_one)
+        scoring, work = self.layout.scoring(w), self.aligner.scratch(self.xs, self.ys)
+        if mode.kind != ADDITIVE:
+            rows, losses = [], np.zeros(len(examples))
+            for r, i in enumerate(examples.tolist()):
+                partner = self._most_violated(i, w, scoring, mode, work)
+                row, losses[r] = self._row(i, partner, scoring)
+                rows.append(row)
+            return stack(rows, losses)
         out = empty_planes(len(examples), len(examples) * self.layout.size)
-        alignment_oracle(
-            self.xs,
-            self.ys,
-            self.true_pairs,
-            examples,
-            w,
-            self.layout.scoring(w),
-            mode,
-            self.aligner.scratch(self.xs, self.ys),
-            self._error_count_scratch(examples, mode),
-            out,
-        )
+        data = (self.xs, self.ys, self.true_pairs)
+        alignment_oracle(*data, examples, w, scoring, work, out)
         return trim(out)
+
+    def _most_violated(
+        self, i: int, w: Floats, scoring: Scoring, mode: SearchMode, work: AlignmentScratch
+    ) -> Ints32:
+        """The alignment of example i that is violated most, where errors do not add up."""
+        given, x, y = self.true_pairs, string_at(self.xs, i), string_at(self.ys, i)
+        gold, own = self._gold(i), slice(given.indptr[i], given.indptr[i + 1])
+        gold_score = float(w[given.indices[own]] @ given.values[own])
+        if mode.kind == BEST_NON_GOLD:
+            ranked = rank_alignments(x, y, scoring, 1, work, gold, self._wrong_alone)
+            return ranked[0].partner if ranked and ranked[0].score > gold_score - 1.0 else gold
+        largest = np.zeros(len(x) + len(y))
+        largest[: len(x)][gold >= 0] = 1.0
+        if given.residues:
+            largest[:] = 1.0
+        unit, counts = float(given.units[i]), np.zeros(self.n_features)
+
+        def decode(lower: Floats, upper: Floats, multiplier: float) -> Candidate:
+            losses, price = np.zeros(len(largest)), max(unit * multiplier, LEAST)
+            data = (x, y, gold, given.residues, scoring)
+            best_between(*data, price, lower, upper / unit, work, losses)
+            partner = work.partner[: len(x)].copy()
+            counts[:] = 0.0
+            add_counts(x, y, partner, scoring, 1.0, counts)
+            loss, gain = unit * float(losses.sum()), float(counts @ w) - gold_score
+            return Candidate(partner, unit * losses, loss, gain)
+
+        violation = Violation(mode.slack, mode.sqrt_loss)
+        best = most_violated(decode, unit * largest, violation, unit)
+        return gold if best is None else best.output
+
+    def _gold(self, i: int) -> Ints32:
+        """Partners of the letters of string i of xs."""
+        return self.true_pairs.partners[self.xs.offsets[i] : self.xs.offsets[i + 1]]
+
+    def _row(self, i: int, partner: Ints32, scoring: Scoring) -> tuple[Row, float]:
+        """Row of dpsi of an alignment of example i, and its loss."""
+        given, x, y = self.true_pairs, string_at(self.xs, i), string_at(self.ys, i)
+        errors = int(count_errors(x, y, self._gold(i), partner, given.residues))
+        loss = float(min(errors, 1) if given.zero_one else errors * given.units[i])
+        return dpsi_row(given, i, x, y, partner, scoring, self.layout.size), loss
+
+    @property
+    def _wrong_alone(self) -> Ranking:
+        """By the score, those with errors alone."""
+        return Ranking(0.0, np.zeros(2), np.array([0.0, 1.0]), self.true_pairs.residues)
 
     def k_best(
         self,
@@ -214,19 +260,15 @@ class AlignmentProblem(PackedProblem):
         """
         w = as_weights(w, self.n_features)
         scoring, work = self.layout.scoring(w), self.aligner.scratch(self.xs, self.ys)
-        given, bounds = self.true_pairs, self.xs.offsets
         found: list[list[tuple[Row, float]]] = []
         for i in as_examples(indices, self.n_examples).tolist():
             x, y = string_at(self.xs, i), string_at(self.ys, i)
-            gold = given.partners[bounds[i] : bounds[i + 1]]
+            gold = self._gold(i)
             ranking = self._ranking(i, w, rescaling, sqrt_loss)
             listed: list[tuple[Row, float]] = []
             for partner, _ in rank_alignments(x, y, scoring, k + 1, work, gold, ranking):
                 if len(listed) < k and not np.array_equal(partner, gold):
-                    errors = int(count_errors(x, y, gold, partner, given.residues))
-                    loss = float(min(errors, 1) if given.zero_one else errors * given.units[i])
-                    row = dpsi_row(given, i, x, y, partner, scoring, self.layout.size)
-                    listed.append((row, loss))
+                    listed.append(self._row(i, partner, scoring))
             found.append(listed)
         return stack_k_best(found, k)
 
@@ -237,35 +279,9 @@ class AlignmentProblem(PackedProblem):
         if kind == ADDITIVE:
             return PLAIN._replace(unit=float(given.units[i]), residues=given.residues)
         if kind == BEST_NON_GOLD:  # no errors, or any
-            return Ranking(0.0, np.zeros(2), np.array([0.0, 1.0]), given.residues)
+            return self._wrong_alone
         losses = np.arange(given.most_errors[i] + 1) * given.units[i]
         own = slice(given.indptr[i], given.indptr[i + 1])
         gold_score = float(w[given.indices[own]] @ given.values[own])
         terms = error_count_terms(losses, gold_score, rescaling, sqrt_loss)
         return Ranking(0.0, *terms, given.residues)
-
-    def _error_count_scratch(self, examples: Ints, mode: SearchMode) -> ErrorCountScratch:
-        """Work arrays for searches by number of errors; empty where there is none."""
-        m = n = error_counts = 0
-        if mode.kind != ADDITIVE and len(examples):
-            m = int(np.diff(self.xs.offsets)[examples].max())
-            n = int(np.diff(self.ys.offsets)[examples].max())
-            whole = mode.kind == BEST_NON_GOLD
-            error_counts = 2 if whole else int(self.true_pairs.most_errors[examples].max()) + 1
-        if (
-            2 * m * n * error_counts > MOST_TABLE_BYTES
-        ):  # 2 bytes for each cell and number of errors
-            raise ValueError(
-                f"slack rescaling and square-root losses search by number of errors, which takes "
-                f"{2 * m * n * error_counts / 2**30:.1f} GiB for strings of {m} and {n} letters; "
-                "use rescaling='margin' with sqrt_loss=False, or shorter strings"
-            )
-        return ErrorCountScratch(
-            np.empty((m, n, error_counts), np.uint16),
-            np.empty((3, n + 1, error_counts)),
-            np.empty((2, 3, error_counts)),
-            np.empty(error_counts),
-            np.empty((error_counts, 3), np.int64),
-            np.empty(m + 1, np.int64),
-            np.empty(n + 1, np.int64),
-        )

@@ -18,7 +18,6 @@ from ...engine.state import FULL, Arrays, StoredPlanes, check_close, named_array
 from ...objective import dual_value, line_step, ridges, scale_to_fit
 from ...schema import checked_arrays, flags, numbers, whole
 from ...types import Bools, Floats, Ints
-from .class_changes import add_listed_classes, extrapolate_lists, extrapolated_change
 from .class_joint import input_products, solve_classes_jointly
 from .class_passes import (
     ClassBlocks,
@@ -30,7 +29,15 @@ from .class_passes import (
     oracle_pass_classes,
     oracle_pass_two_classes,
 )
-from .class_rows import by_class_layout, class_stride, feature_major, no_class_weights
+from .class_rows import (
+    add_listed_classes,
+    by_class_layout,
+    class_stride,
+    extrapolate_lists,
+    extrapolated_change,
+    feature_major,
+    no_class_weights,
+)
 from .class_sharding import (
     CERTIFIED,
     Shard,
@@ -267,7 +274,7 @@ class ClassStore:
     def _extrapolated_change(
         self, limits: Floats, factor: float, direction: Floats
     ) -> tuple[float, float, float]:
-        """See `class_changes`; each thread adds up the clipped planes of its own examples."""
+        """See `class_rows`; each thread adds up the clipped planes of its own examples."""
         shards = self._shards(self._count_for_all())
 
         def change(k: int, first: int, end: int) -> tuple[float, float, float]:

@@ -26,14 +26,14 @@ from ...engine.packed_problem import (
 )
 from ...engine.rows import Rows, check_codes, make_rows
 from ...formulation import Formulation, Rescaling
+from ...search.distribution import Distribution, Tables
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...types import Floats, Ints
 from .class_pool import ClassPool
 from .class_store import ClassStore
-from .multiclass_kernels import ClassTerms, class_k_best, class_oracle
-from .multiclass_online import best_classes, class_online
+from .multiclass_kernels import ClassTerms, best_classes, class_k_best, class_online, class_oracle
 
-__all__ = ["MulticlassProblem", "checked_costs", "class_scores"]
+__all__ = ["ClassDistribution", "MulticlassProblem", "checked_costs", "class_scores"]
 
 
 class MulticlassProblem(PackedProblem):
@@ -303,3 +303,27 @@ def class_scores(rows: Rows, w: Floats, n_classes: int, n_jobs: int | None = Non
     """Scores <w, psi(x, y)> of all classes for every row."""
     weights = as_weights(w, rows.n_inputs * n_classes)
     return scores_of_rows(rows, weights.reshape(rows.n_inputs, n_classes), n_jobs)
+
+
+class ClassDistribution(Distribution):
+    """Classes of examples by their scores, one of each example in a row."""
+
+    def __init__(self, scores: Floats) -> None:
+        self.scores = scores.astype(np.float64)
+
+    def sums(self, temperature: float, *, soft: bool) -> tuple[Tables, Floats]:
+        """See `Distribution`; all examples are in one table, where they have the same sum."""
+        scaled = self.scores / temperature
+        reduce = np.logaddexp.reduce if soft else np.maximum.reduce
+        return [scaled - reduce(scaled, axis=1, keepdims=True)], np.zeros(1)
+
+    def check_possible(self, example: int) -> None:
+        """See `Distribution`: some class is always possible."""
+
+    def lengths(self) -> Ints:
+        """See `Distribution`."""
+        return np.ones(len(self.scores), np.int64)
+
+    def shown(self, tables: Tables) -> Any:
+        """See `Distribution`."""
+        return tables[0]

@@ -14,11 +14,10 @@ from ...search.distribution import Distribution, Tables
 from ...search.limits import as_weights
 from ...search.semiring import plus
 from ...types import Bools, Floats
-from .edmonds import edmonds
-from .eisner import COMPLETE_LEFT, COMPLETE_RIGHT, OPEN_LEFT, OPEN_RIGHT
+from .decoder import ARC_WORK, DependencyDecoder, check_possible, sentence_scores
 from .features import TokenFields
-from .problem import ARC_WORK, DependencyDecoder, check_possible, sentence_scores
-from .work import make_work
+from .kernels import make_work
+from .trees import COMPLETE_LEFT, COMPLETE_RIGHT, OPEN_LEFT, OPEN_RIGHT, edmonds
 
 __all__ = ["TreeDistribution"]
 

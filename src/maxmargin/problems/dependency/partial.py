@@ -14,9 +14,9 @@ from ...search.bounded_search import Candidate, Violation, best_with_loss, most_
 from ...search.limits import as_examples, as_weights
 from ...search.modes import ADDITIVE, ERROR_COUNTS, search_mode
 from ...types import Bools, Floats, Ints, Ints32
-from .k_best import rank_trees
+from .decoder import check_possible, rank_trees, sentence_scores
 from .kernels import best_tree
-from .problem import Arcs, DependencyProblem, check_possible, sentence_scores
+from .problem import Arcs, DependencyProblem
 
 __all__ = ["ANY", "ArcChoices", "PartialDependencies", "PartialDependencyProblem"]
 

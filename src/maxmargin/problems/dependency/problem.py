@@ -7,9 +7,6 @@ The score of a tree is the sum of its arcs' scores (first order). Features are h
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from itertools import chain, pairwise
-from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -20,10 +17,9 @@ from ...engine.accelerators import Accelerators
 from ...engine.oracle import Oracle
 from ...engine.packed_problem import PackedProblem, chunks_of, counted_loss, sparse_row
 from ...engine.rows import check_codes
-from ...engine.threads import cubes, each_range
 from ...formulation import Formulation, Rescaling
-from ...search.bounded_search import Violation
-from ...search.limits import as_examples, as_weights, check_number_of_weights
+from ...search.bounded_search import Candidate, Decoder, Violation, most_violated
+from ...search.limits import as_examples, as_weights
 from ...search.modes import (
     ADDITIVE,
     ERROR_COUNTS,
@@ -31,182 +27,34 @@ from ...search.modes import (
     SearchMode,
     search_mode,
 )
-from ...types import Bools, Floats, Ints, Ints32
+from ...types import Floats, Ints, Ints32
 from ...validation import is_one_of
-from .bounded import bounded_dependency_oracle
+from .decoder import DependencyDecoder, new_trees, rank_trees, sentence_scores
 from .features import (
     DEFAULT_TEMPLATES,
     ArcKeys,
     ArcTemplates,
     TokenFields,
-    arc_keys,
-    check_templates,
 )
-from .k_best import RankedTree, rank_trees
 from .kernels import (
-    all_scores,
+    DependencyOptions,
+    DependencyScratch,
+    FoundTrees,
+    best_between,
     count_entries,
-    decode_trees,
     dependency_oracle,
+    make_work,
+    most_arc_features,
+    score_sentence,
     write_differences,
 )
 from .scores import arc_features
 from .store import TreeStore
-from .work import (
-    DependencyOptions,
-    DependencyScratch,
-    FoundTrees,
-    make_work,
-    most_arc_features,
-)
 
-__all__ = [
-    "DependencyDecoder",
-    "DependencyProblem",
-    "check_trees",
-    "decoding_work",
-]
+__all__ = ["DependencyProblem", "check_trees"]
+
 
 DependencyLoss = Literal["hamming", "normalized-hamming", "zero-one"]
-LARGEST_HASH = 30
-
-ARC_WORK = 10.0  # counted work of a sentence, for each third power of a node
-SCORED_ARC, SEARCHED_SPAN = 200.0, 3.0  # the same for each arc, and for each arc and node
-
-
-class DependencyDecoder:
-    """Finds best trees of new sentences with given weights; holds no examples.
-
-    Parameters
-    ----------
-    templates : ArcTemplates
-        Features of the arcs.
-    hash_bits : int
-        Arcs have ``2 ** hash_bits`` weights.
-    n_labels : int
-        Number of labels, 0 for trees without.
-    projective, single_root : bool
-        Which trees there are.
-    sides_apart : bool
-        See `arc_keys`.
-    """
-
-    def __init__(
-        self,
-        templates: ArcTemplates = DEFAULT_TEMPLATES,
-        hash_bits: int = 22,
-        n_labels: int = 0,
-        *,
-        projective: bool = True,
-        single_root: bool = True,
-        sides_apart: bool = True,
-    ) -> None:
-        bits: Any = hash_bits  # what users give may be anything
-        if not isinstance(bits, Integral) or not 8 <= int(bits) <= LARGEST_HASH:
-            raise ValueError(f"hash_bits must be from 8 to {LARGEST_HASH}, got {hash_bits!r}")
-        check_templates(templates)
-        self.templates = templates
-        self.hash_bits = int(hash_bits)
-        self.n_labels = n_labels
-        self.sides_apart = sides_apart
-        self.options = DependencyOptions(bool(projective), bool(single_root), False, False)
-        self.size = 2**self.hash_bits + 2 ** (self.hash_bits - 5) * n_labels
-        check_number_of_weights(self.size, f"hash_bits={hash_bits} with {n_labels} labels makes")
-
-    def keys(self, fields: TokenFields) -> ArcKeys:
-        """Keys of the nodes of sentences."""
-        return arc_keys(
-            fields, self.templates, self.hash_bits, self.n_labels, sides_apart=self.sides_apart
-        )
-
-    def decode(self, fields: TokenFields, w: Floats, n_jobs: int | None = None) -> FoundTrees:
-        """Best tree of each sentence, by node, with their scores."""
-        return self.decode_keys(self.keys(fields), w, n_jobs)
-
-    def decode_keys(self, keys: ArcKeys, w: Floats, n_jobs: int | None = None) -> FoundTrees:
-        """The same, of sentences whose keys are known."""
-        w = as_weights(w, self.size)
-        lengths = np.diff(keys.bounds)
-        found = _new_trees(int(keys.bounds[-1]), len(lengths))
-
-        def decode(first: int, end: int) -> None:
-            longest = int(lengths[first:end].max(initial=1))
-            own = keys._replace(bounds=keys.bounds[first : end + 1])
-            work = make_work(own, longest, self.options.projective)
-            unknown = np.full(longest, -1, dtype=np.int32)
-            into = found._replace(losses=found.losses[first:end])
-            decode_trees(own, w, self.options, unknown, work, into)
-
-        each_range(n_jobs, decoding_work(lengths), 1.0, decode)
-        return found
-
-    def decode_k_best(
-        self,
-        fields: TokenFields,
-        w: Floats,
-        k: int,
-        allowed: Sequence[tuple[Bools, Bools] | None] | None = None,
-        n_jobs: int | None = None,
-    ) -> list[list[RankedTree]]:
-        """The k best trees of each sentence, best first.
-
-        ``allowed`` tells for sentences which arcs (n + 1, n + 1), head first, there may be, and
-        which labels these may have; all if it is None.
-        """
-        w = as_weights(w, self.size)
-        keys = self.keys(fields)
-        lengths = np.diff(keys.bounds)
-
-        def rank(first: int, end: int) -> list[list[RankedTree]]:
-            work = make_work(keys, int(lengths[first:end].max(initial=1)), self.options.projective)
-            ranked = []
-            for i in range(first, end):
-                arcs, labels = sentence_scores(keys, i, w, work)
-                mask = None if allowed is None else allowed[i]
-                if mask is not None:
-                    arcs[~mask[0]] = -np.inf
-                    labels[~mask[1]] = -np.inf
-                ranked.append(rank_trees(arcs, labels, k, self.options, work))
-                check_possible(i, ranked[-1], self.options.projective)
-            return ranked
-
-        return list(chain.from_iterable(each_range(n_jobs, cubes(lengths), k * ARC_WORK, rank)))
-
-    def score(self, fields: TokenFields, heads: Ints32, labels: Ints32 | None, w: Floats) -> Floats:
-        """Scores <w, psi(x, y)> of given trees, heads and labels by token; any tree will do."""
-        w = as_weights(w, self.size)
-        keys = self.keys(fields)
-        work = make_work(keys, int(np.diff(keys.bounds).max(initial=1)), self.options.projective)
-        totals = np.empty(len(keys.bounds) - 1)
-        offsets = keys.bounds - np.arange(len(keys.bounds))  # of tokens: every root is a node
-        for i, (start, end) in enumerate(pairwise(offsets.tolist())):
-            arcs, by_label = sentence_scores(keys, i, w, work)
-            sentence = heads[start:end], np.arange(1, end - start + 1)
-            totals[i] = arcs[sentence].sum()
-            if labels is not None:
-                totals[i] += by_label[(*sentence, labels[start:end])].sum()
-        return totals
-
-
-def decoding_work(lengths: Ints) -> Floats:
-    """Counted work of the sentences before each, by their nodes: scores of arcs, and the search."""
-    n = lengths.astype(np.float64)
-    return np.concatenate([[0.0], np.cumsum(n * n * (SCORED_ARC + SEARCHED_SPAN * n))])
-
-
-def check_possible(i: int, ranked: Sequence[RankedTree], projective: bool) -> None:
-    """Raise ValueError for a sentence without trees."""
-    if not ranked:
-        kind = "projective tree" if projective else "tree"
-        raise ValueError(f"sentence {i}: no {kind} has allowed arcs only")
-
-
-def sentence_scores(keys: ArcKeys, i: int, w: Floats, work: Any) -> tuple[Floats, Floats]:
-    """Scores of all arcs (head, modifier) of sentence i, and of all labels of these."""
-    N = int(keys.bounds[i + 1] - keys.bounds[i])
-    arcs, labels = np.zeros((N, N)), np.zeros((N, N, keys.n_labels))
-    all_scores(keys, i, w, work, arcs, labels)
-    return arcs, labels
 
 
 class Arcs(NamedTuple):
@@ -411,7 +259,7 @@ class DependencyProblem(PackedProblem):
         given = (self.arcs, self.gold, self.gold_labels, examples, starts, w, float(scale))
         if mode.kind == ERROR_COUNTS:
             violation = Violation(mode.slack, mode.sqrt_loss)
-            bounded_dependency_oracle(*given, self.options, violation, work, found)
+            _bounded_oracle(*given, self.options, violation, work, found)
         else:
             dependency_oracle(*given, self.options, mode, work, found)
         return self._rows(examples, starts, found, work)
@@ -425,7 +273,7 @@ class DependencyProblem(PackedProblem):
         """Arrays for one tree of each of these sentences, and where each begins."""
         sizes = self.arcs.bounds[examples + 1] - self.arcs.bounds[examples]
         starts = np.concatenate([[0], np.cumsum(sizes)])
-        return starts, _new_trees(int(starts[-1]), len(examples))
+        return starts, new_trees(int(starts[-1]), len(examples))
 
     def _rows(
         self,
@@ -474,13 +322,6 @@ def _add_loss(arcs: Floats, labels: Floats, gold: Ints32, gold_labels: Ints32, u
         arcs[gold[1:], tokens] -= unit
 
 
-def _new_trees(n_nodes: int, n_sentences: int) -> FoundTrees:
-    """Arrays for trees."""
-    return FoundTrees(
-        np.full(n_nodes, -1, np.int32), np.full(n_nodes, -1, np.int32), np.empty(n_sentences)
-    )
-
-
 def _by_node(values: Ints32, bounds: Ints) -> Ints32:
     """Values of the tokens by node; -1 at the roots."""
     nodes = np.full(int(bounds[-1]), -1, dtype=np.int32)
@@ -523,3 +364,54 @@ def check_trees(heads: Ints32, bounds: Ints, *, single_root: bool) -> None:
                 f"sentence {i}: {tree.count(0)} words hang on the root, expected one; set "
                 "single_root=False to allow more"
             )
+
+
+def _bounded_oracle(
+    arcs: ArcKeys,
+    gold: Ints32,
+    gold_labels: Ints32,
+    examples: Ints,
+    starts: Ints,
+    w: Floats,
+    scale: float,
+    options: DependencyOptions,
+    violation: Violation,
+    work: DependencyScratch,
+    found: FoundTrees,
+) -> None:
+    """Most violated tree of each example, into ``found`` with its loss; see `dependency_oracle`."""
+    for r, i in enumerate(examples.tolist()):
+        first, end = int(arcs.bounds[i]), int(arcs.bounds[i + 1])
+        n = end - first - 1
+        gold_heads, true_labels = gold[first:end], gold_labels[first:end]
+        score_sentence(arcs, first, n, w, scale, gold_heads, true_labels, work)
+        unit = 1.0 / n if options.normalized else 1.0
+        decode = _decoder(n, gold_heads, unit, options, work)
+        best = most_violated(decode, np.full(n, unit), violation, unit)
+        heads = found.heads[starts[r] : starts[r + 1]]
+        labels = found.labels[starts[r] : starts[r + 1]]
+        heads[:], labels[:], found.losses[r] = gold_heads, true_labels, 0.0
+        if best is not None:
+            tokens = 1 + np.flatnonzero(best.slot_losses)
+            heads[tokens] = best.output[tokens]
+            if arcs.n_labels > 0:
+                labels[tokens] = work.labels[heads[tokens], tokens]
+            found.losses[r] = unit * len(tokens)
+
+
+def _decoder(
+    n: int, gold: Ints32, unit: float, options: DependencyOptions, work: DependencyScratch
+) -> Decoder:
+    """The search for sums of gain and loss, with some tokens held right or wrong.
+
+    Outputs are heads by node; a token with a loss has the best wrong label of its arc.
+    """
+    scores = np.empty((n + 1, n + 1))
+
+    def decode(lower: Floats, upper: Floats, multiplier: float) -> Candidate:
+        heads, losses = np.empty(n + 1, np.int32), np.empty(n)
+        bounds = (lower, upper, unit, multiplier)
+        gain, loss = best_between(n, gold, *bounds, options, work, scores, heads, losses)
+        return Candidate(heads, losses, loss, gain)
+
+    return decode

@@ -197,8 +197,8 @@ class TrueLabels(NamedTuple):
 class LabelScores:
     """Potentials of rows of inputs; see `TreeScores`."""
 
-    def __init__(self, rows: Rows, layout: LabelLayout, w: Floats) -> None:
-        self.rows, self.columns, self.w = rows, layout.shape_and_columns()[1], w
+    def __init__(self, rows: Rows, columns: LabelColumns, layout: LabelLayout, w: Floats) -> None:
+        self.rows, self.columns, self.w = rows, columns, w
         self.work = layout.work(0)
 
     def fill(self, i: int) -> LabellingScratch:
@@ -260,7 +260,7 @@ class LabelTreeProblem(TreeProblem):
         self.true_labels = TrueLabels(self.labels, unit, loss == "zero-one", table, rows_of_costs)
         self.counts_errors = costs is None
         self.has_free_labels = self._costs_lack_some()
-        self.loss_unit = unit * common_unit(table)
+        self.loss_unit = unit * (common_unit(table) if costs is not None else 1.0)
 
     @property
     def search_work(self) -> float:
@@ -350,7 +350,7 @@ class LabelTreeProblem(TreeProblem):
 
     def scores(self, examples: Ints, w: Floats) -> LabelScores:
         """See `TreeProblem`."""
-        return LabelScores(self.rows, self.layout, w)
+        return LabelScores(self.rows, self.columns, self.layout, w)
 
     def node_losses(self, i: int) -> Floats:
         """See `TreeProblem`."""
@@ -402,8 +402,8 @@ def rank_label_trees(
     rows: Rows, layout: LabelLayout, w: Floats, k: int, allowed: Bools | None = None
 ) -> list[tuple[Ints, Floats]]:
     """The k best labellings of every row, best first, with their scores."""
-    shape, _, size = layout.shape_and_columns()
-    scores = LabelScores(rows, layout, as_weights(w, size))
+    shape, columns, size = layout.shape_and_columns()
+    scores = LabelScores(rows, columns, layout, as_weights(w, size))
     ranked = []
     for i in range(rows.n_rows):
         work = scores.fill(i)
