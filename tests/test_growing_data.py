@@ -12,6 +12,7 @@ from maxmargin.estimators.parameters import solver_of
 from maxmargin.features import WindowFeatures
 from maxmargin.formulation import Formulation
 from maxmargin.solvers import make_solver
+from maxmargin.solvers.base import TrainingRequest
 from structures import STRUCTURES
 
 DUAL_ASCENT = ["auto", "fasole", "sda", "dcd"]
@@ -41,7 +42,9 @@ def test_training_goes_on_with_the_first_examples(structure, solver, slack):
     assert warm.converged and warm.dual == pytest.approx(cold.dual, rel=1e-5, abs=1e-9)
     assert seen[0].dual >= first.dual * (1 - 1e-9)
     begun = make_solver(solver, tol=0.0, random_state=0).start(
-        problem, first.state.oracle.formulation, 1.0, np.ones(n), solved(head, slack=slack), ()
+        TrainingRequest(
+            problem, first.state.oracle.formulation, 1.0, np.ones(n), solved(head, slack=slack), ()
+        )
     )
     assert begun.dual == pytest.approx(first.dual, rel=1e-5, abs=1e-9)
 
@@ -91,7 +94,9 @@ def test_features_that_come_with_more_sentences_change_the_numbers_of_others():
     assert model.result_.converged
     state = model.result_.state
     again = solver_of(model).start(
-        state.oracle.problem, Formulation(), 1.0, np.ones(len(words)), model.result_, ()
+        TrainingRequest(
+            state.oracle.problem, Formulation(), 1.0, np.ones(len(words)), model.result_, ()
+        )
     )
     assert again.dual == pytest.approx(model.result_.dual, rel=1e-9)
 

@@ -29,7 +29,14 @@ from .formats.opening import PathLike
 from .formats.writing import check_writable, remove_leftovers, write_atomically
 from .schema import Count, from_values
 
-__all__ = ["Checkpoint", "check_place", "identity_at", "older_of", "part_of", "remove_checkpoint"]
+__all__ = [
+    "Checkpoint",
+    "check_location",
+    "identity_at",
+    "older_of",
+    "part_of",
+    "remove_checkpoint",
+]
 
 logger = logging.getLogger("maxmargin")
 
@@ -92,7 +99,7 @@ class Checkpoint:
         self._due = time.monotonic() + every
         self._keeps_last = True  # as the older one; not what is damaged
         self._failed = False
-        check_place(path)
+        check_location(path)
         remove_leftovers(self.path)
 
     @property
@@ -176,7 +183,7 @@ class Checkpoint:
             )
 
 
-def check_place(path: PathLike) -> None:
+def check_location(path: PathLike) -> None:
     """Raise OSError, or ValueError, if no checkpoint can or should be written there."""
     check_writable(path)
     older = older_of(path)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 __all__ = [
     "columns",
     "gap_fraction",
-    "is_share",
+    "is_fraction",
     "named_score",
     "named_values",
     "percent",
@@ -16,7 +16,7 @@ __all__ = [
 ]
 
 _NAMES = {"f1": "F1", "las": "LAS", "uas": "UAS", "map": "MAP"}
-_UNITS = ("mean_absolute_error", "mean_distance", "mean_loss")  # scores that are no shares
+_UNITS = ("mean_absolute_error", "mean_distance", "mean_loss")  # scores that are no fractions
 
 
 def named_values(rows: Iterable[tuple[str, str]]) -> str:
@@ -39,19 +39,19 @@ def columns(rows: Iterable[Sequence[str]]) -> str:
     )
 
 
-def percent(share: float) -> str:
-    """A share in per cent, as scores are printed everywhere."""
-    return f"{100.0 * share:.2f}"
+def percent(fraction: float) -> str:
+    """A fraction in per cent, as scores are printed everywhere."""
+    return f"{100.0 * fraction:.2f}"
 
 
-def is_share(name: str) -> bool:
-    """Whether the score of this name is a share; errors are counted in units of their own."""
+def is_fraction(name: str) -> bool:
+    """Whether the score of this name is a fraction; errors are counted in units of their own."""
     return name not in _UNITS
 
 
 def score_text(name: str, score: float) -> str:
-    """A score as it is printed: shares in per cent, errors as they are."""
-    return percent(score) if is_share(name) else f"{score:.4f}"
+    """A score as it is printed: fractions in per cent, errors as they are."""
+    return percent(score) if is_fraction(name) else f"{score:.4f}"
 
 
 def score_name(name: str) -> str:
@@ -61,9 +61,9 @@ def score_name(name: str) -> str:
 
 def named_score(name: str, score: float) -> str:
     """A score with its name, for a line of text."""
-    return f"{score_name(name)} {score_text(name, score)}{' %' if is_share(name) else ''}"
+    return f"{score_name(name)} {score_text(name, score)}{' %' if is_fraction(name) else ''}"
 
 
 def gap_fraction(relative_gap: float) -> str:
-    """A gap as a share of the objective; rounding may have put it below 0."""
+    """A gap as a fraction of the objective; rounding may have put it below 0."""
     return f"{100.0 * max(relative_gap, 0.0):.3g} %"

@@ -9,7 +9,7 @@ import tempfile
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,7 +34,7 @@ from ..formats.writing import descriptor_of
 from ..progress import running_clock
 from .console import UsageError
 from .evaluation import answer_line
-from .files import Model, check_kind, check_several_labels, open_input
+from .files import Model, at_lines, check_kind, check_several_labels, open_input
 from .options import SEPARATORS
 from .tasks import Task
 
@@ -96,6 +96,10 @@ class Tokens(NamedTuple):
     def first_lines(self) -> list[int]:
         """The line of the first token of each sequence."""
         return [self.line(token) for token in self.columns.offsets[:-1].tolist()]
+
+    def located(self) -> AbstractContextManager[None]:
+        """Let errors that name a sequence name the line of its first token."""
+        return at_lines("sequence", self.columns.source, self.first_lines)
 
 
 # ----- training ---------------------------------------------------------------------------------
@@ -188,11 +192,11 @@ def label_index(column: int, n_columns: int, source: Source) -> int:
 
 
 def extra_of_columns(
-    arguments: argparse.Namespace, task: Task, tokens: Tokens, label_column: int
+    arguments: argparse.Namespace, tokens: Tokens, label_column: int
 ) -> dict[str, Any]:
     """What a model file says of column files."""
     n_columns = len(tokens.columns.columns)
-    extra = {"task": task.name, "n_columns": n_columns, "label_column": label_column}
+    extra: dict[str, Any] = {"n_columns": n_columns, "label_column": label_column}
     return extra | ({"separator": arguments.separator} if arguments.separator else {})
 
 

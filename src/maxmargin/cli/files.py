@@ -12,10 +12,10 @@ import re
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TextIO
 
 from ..formats.opening import (
     ReadContent,
@@ -26,10 +26,10 @@ from ..formats.opening import (
     standard_input,
 )
 from ..formats.recognising import Kind, is_model_file, recognise
-from ..formats.writing import check_writable, descriptor_of
+from ..formats.writing import check_writable, descriptor_of, write_text_atomically
 from ..persistence import load_model
 from ..registry import entry_of
-from .console import UsageError
+from .console import UsageError, standard_output
 from .tasks import TASKS, Task
 
 __all__ = [
@@ -46,18 +46,26 @@ __all__ = [
     "is_standard",
     "located",
     "open_input",
+    "open_output",
     "read_chunks",
     "read_model",
     "save_somewhere",
 ]
 
 STANDARD = "-"
-PARTIAL = ".partial"  # ending of models that could not take the place they were made for
+PARTIAL = ".partial"  # ending of models that could not be saved under their name
 
 
 def is_standard(path: str) -> bool:
     """Whether an argument stands for the standard input or output."""
     return path == STANDARD
+
+
+def open_output(output: str, encoding: str) -> AbstractContextManager[TextIO]:
+    """A text to write, to a file or to the standard output; a file appears whole or not at all."""
+    if is_standard(output):
+        return standard_output(encoding)
+    return write_text_atomically(output, encoding)
 
 
 def check_text_output(output: str, inputs: Iterable[str], force: bool) -> None:
@@ -87,14 +95,14 @@ def check_model_output(output: str, inputs: Iterable[str], force: bool) -> None:
 
 def check_checkpoint(path: str, others: Iterable[str], resume: bool) -> None:
     """Raise, before training, if a training cannot or should not be kept there."""
-    from ..checkpoints import check_place, older_of
+    from ..checkpoints import check_location, older_of
 
     others = list(others)
     for name in (path, older_of(path)):
         if is_standard(name) or os.path.realpath(name) in map(os.path.realpath, others):
             raise ValueError(f"{path}: give another name after --checkpoint, of a file of its own")
         _check_not_an_input(name, others)
-    check_place(path)
+    check_location(path)
     if has_checkpoint(path) and not resume:
         raise ValueError(
             f"{path}: there is a checkpoint of this name; --resume continues from it, or else "
@@ -161,31 +169,33 @@ def reason_to_keep(output: str, estimator: Any, finished: bool) -> str | None:
     return None
 
 
-def model_place(output: str, keeps: bool) -> str:
-    """Where to save: beside the file if that keeps its place."""
+def model_path(output: str, keeps: bool) -> str:
+    """Where to save: beside the file if that is kept."""
     return str(free_name(Path(f"{output}{PARTIAL}"))) if keeps else output
 
 
-def save_somewhere(estimator: Any, extra: dict[str, Any], place: str) -> tuple[str, OSError | None]:
-    """Save a model, at some other place if it cannot be saved at the one given.
+def save_somewhere(
+    estimator: Any, extra: Mapping[str, Any], path: str
+) -> tuple[str, OSError | None]:
+    """Save a model, under another name if it cannot be saved under this one.
 
-    Returns the place, and the error that made it another one. Raises OSError if no place would do.
+    Returns the path, and the error that made it another one. Raises OSError if none would do.
     """
     from ..persistence import save_model
 
     try:
-        save_model(estimator, place, extra)
-        return place, None
+        save_model(estimator, path, dict(extra))
+        return path, None
     except OSError as error:
         first = error
-    partial = Path(place if place.endswith(PARTIAL) else f"{place}{PARTIAL}")
+    partial = Path(path if path.endswith(PARTIAL) else f"{path}{PARTIAL}")
     others = [Path(tempfile.gettempdir(), partial.name)]
-    if os.path.isfile(place) or not os.path.exists(place):  # not beside a device
+    if os.path.isfile(path) or not os.path.exists(path):  # not beside a device
         others.insert(0, partial)
     for other in others:
         try:
             name = str(free_name(other))
-            save_model(estimator, name, extra)
+            save_model(estimator, name, dict(extra))
             return name, first
         except OSError:
             continue

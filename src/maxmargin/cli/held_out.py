@@ -22,7 +22,7 @@ from .files import Model, open_input
 from .tasks import Task
 from .training import Examples, say
 
-__all__ = ["Evaluated", "Fold", "HeldOutFile", "Watch", "fit_on", "split"]
+__all__ = ["Evaluated", "Fold", "HeldOutFile", "Watch", "split"]
 
 
 class Fold(NamedTuple):
@@ -44,16 +44,6 @@ class Evaluated(NamedTuple):
         """The first score of a tally."""
         name, ratio = next(iter(tally.scores.items()))
         return cls(name, ratio.score, -ratio.score if ratio.smaller_is_better else ratio.score)
-
-
-def fit_on(estimator: Any, examples: Examples) -> Any:
-    """Train."""
-    return estimator.fit(*_data(examples), **examples.params)
-
-
-def _data(examples: Examples) -> tuple[Any, ...]:
-    """Inputs and outputs; some inputs, such as treebanks, have the outputs in them."""
-    return (examples.X,) if examples.y is None else (examples.X, examples.y)
 
 
 def split(examples: Examples, n_folds: int, seed: int) -> Iterator[Fold]:

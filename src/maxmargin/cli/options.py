@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .console import UsageError
@@ -18,11 +18,14 @@ __all__ = [
     "SEPARATORS",
     "TOL_HELP",
     "TaskHelp",
+    "add_command",
     "add_jobs_option",
+    "add_output_options",
     "add_reading_options",
     "add_task_options",
     "check_task_options",
     "folds",
+    "has_intercept",
     "list_tasks",
     "non_negative",
     "per_cent",
@@ -33,6 +36,31 @@ __all__ = [
 
 SEPARATORS = {"auto": None, "tab": "\t", "space": " "}
 _ENCODING = "utf-8"
+
+
+def add_command(
+    commands: Any, name: str, run: Callable[..., int], **settings: Any
+) -> argparse.ArgumentParser:
+    """The parser of a command, done by ``run(arguments, signals)``; texts of several lines stay."""
+    has_lines = "\n" in settings["description"]
+    formatter = argparse.RawDescriptionHelpFormatter if has_lines else argparse.HelpFormatter
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, formatter_class=formatter, **settings
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    """Describe the text file to write."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        default="-",
+        metavar="FILE",
+        help="file to write (default -, the standard output)",
+    )
+    parser.add_argument("--force", action="store_true", help="write over FILE if it exists")
 
 
 def add_reading_options(group: Any, default_separator: str) -> None:
@@ -351,7 +379,7 @@ def _describe(parser: argparse.ArgumentParser, task: Task | None) -> None:
         own["loss"].help = f"loss to train for: {_either([f'{first} (default)', *others])}"
     own["tol"].help = f"{TOL_HELP} (default {task.tol:g})"
     if "intercept" in task.options:
-        default = "--no-intercept" if "templates" in task.options else "--intercept"
+        default = "--intercept" if has_intercept(task) else "--no-intercept"
         own["intercept"].help = f"learn the weight of a constant feature (default {default})"
     for group in parser._action_groups:
         if group.title == "options of the task":
@@ -380,6 +408,11 @@ def check_task_options(arguments: argparse.Namespace, task: Task) -> None:
         raise UsageError(
             f"--loss of {task.name} must be {' or '.join(task.losses)}, got {arguments.loss!r:.40}"
         )
+
+
+def has_intercept(task: Task) -> bool:
+    """Whether a task learns an intercept by default: not with templates, which make features."""
+    return "templates" not in task.options
 
 
 def _all_options() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple, cast
 
@@ -17,6 +18,7 @@ from .options import (
     add_reading_options,
     add_task_options,
     check_task_options,
+    has_intercept,
     non_negative,
     seconds,
 )
@@ -36,6 +38,7 @@ __all__ = [
     "describe",
     "echo_misplaced",
     "exit_code",
+    "fit_on",
     "is_finished",
     "keep",
     "leave",
@@ -63,15 +66,31 @@ class Examples(NamedTuple):
 
 
 class Training(NamedTuple):
-    """An estimator, the call that trains it, and what else belongs into its file.
+    """An estimator, what it is trained on, and what else belongs into its file.
 
-    ``examples`` is what it is trained on, for commands that train on parts of it.
+    Inside ``located()`` errors name lines of the file. ``fit_with`` trains where a call of ``fit``
+    with the examples does not.
     """
 
-    fit: Callable[[], object]
     estimator: Any
-    extra: dict[str, Any]
-    examples: Examples | None = None
+    examples: Examples
+    extra: Mapping[str, Any] = MappingProxyType({})
+    located: Callable[[], AbstractContextManager[None]] = nullcontext
+    fit_with: Callable[[], object] | None = None
+
+    def fit(self) -> None:
+        """Train."""
+        with self.located():
+            if self.fit_with is not None:
+                self.fit_with()
+            else:
+                fit_on(self.estimator, self.examples)
+
+
+def fit_on(estimator: Any, examples: Examples) -> None:
+    """Train on examples; some inputs, such as treebanks, have the outputs in them."""
+    outputs = () if examples.y is None else (examples.y,)
+    estimator.fit(examples.X, *outputs, **examples.params)
 
 
 class Plan(NamedTuple):
@@ -82,9 +101,12 @@ class Plan(NamedTuple):
 
 
 def shared_parameters(arguments: argparse.Namespace, task: Task) -> dict[str, Any]:
-    """Parameters that all estimators have."""
-    loss = {"loss": arguments.loss or task.losses[0]} if task.losses else {}
-    return loss | {
+    """Parameters that all estimators have, or many."""
+    some: dict[str, Any] = {"loss": arguments.loss or task.losses[0]} if task.losses else {}
+    if "intercept" in task.options:
+        default = has_intercept(task)
+        some["fit_intercept"] = default if arguments.intercept is None else arguments.intercept
+    return some | {
         "C": arguments.C,
         "rescaling": arguments.rescaling,
         "slack": arguments.slack,
@@ -278,17 +300,18 @@ def make_plan(arguments: argparse.Namespace) -> Any:
 
     def make() -> Any:
         with running_clock("reading"):
-            return plan.make()
+            training = plan.make()
+        return training._replace(extra={"task": task.name, **training.extra})
 
     return plan._replace(make=make)
 
 
 def save_and_report(
-    arguments: argparse.Namespace, signals: Signals, estimator: Any, extra: dict[str, Any]
+    arguments: argparse.Namespace, signals: Signals, estimator: Any, extra: Mapping[str, Any]
 ) -> int:
     """Save a trained model, whatever comes, and say where it is; returns the exit code."""
     from ..progress import running_clock
-    from .files import model_place, reason_to_keep, save_somewhere
+    from .files import model_path, reason_to_keep, save_somewhere
 
     with signals.saving(), running_clock("saving"):
         # The file is to hold what a Python program would set.
@@ -297,16 +320,16 @@ def save_and_report(
         why = None
         if not arguments.force:
             why = reason_to_keep(arguments.output, estimator, is_finished(result))
-        wanted = model_place(arguments.output, why is not None)
-        place, error = save_somewhere(estimator, extra, wanted)
-    return _report(arguments, signals, result, place, error, why)
+        wanted = model_path(arguments.output, why is not None)
+        path, error = save_somewhere(estimator, extra, wanted)
+    return _report(arguments, signals, result, path, error, why)
 
 
 def _report(
     arguments: argparse.Namespace,
     signals: Signals,
     result: Any,
-    place: str,
+    path: str,
     error: OSError | None,
     why: str | None,
 ) -> int:
@@ -315,27 +338,27 @@ def _report(
 
     interrupted = result.status == "interrupted" or signals.received is not None
     # Words would spoil a model that is written to /dev/stdout, and JSON that programs read.
-    is_for_words = descriptor_of(place) is None and not getattr(arguments, "json", False)
+    is_for_words = descriptor_of(path) is None and not getattr(arguments, "json", False)
     speak = echo_result if is_for_words else echo
     if not arguments.quiet:
         speak(f"{describe(result)}, {spent()}")
-        speak(f"saved {place}")
+        speak(f"saved {path}")
     if error is not None:
-        echo_misplaced(arguments.output, place, error)
+        echo_misplaced(arguments.output, path, error)
         return ERROR
-    if place != arguments.output:
+    if path != arguments.output:
         reason = "training was interrupted" if interrupted else why
         warn(
-            f"{arguments.output} is left as it was, for {reason}; the new model is in {place} "
+            f"{arguments.output} is left as it was, for {reason}; the new model is in {path} "
             "(--force would have written over the old one)"
         )
     return exit_code(result, signals)
 
 
-def echo_misplaced(output: str, place: str, error: OSError) -> None:
+def echo_misplaced(output: str, path: str, error: OSError) -> None:
     """Say that a model could not be saved where it should be, and where it is."""
     reason = error.strerror or error
-    echo(f"maxmargin: error: {output}: {reason}; the model is in {place} instead")
+    echo(f"maxmargin: error: {output}: {reason}; the model is in {path} instead")
 
 
 def exit_code(result: Any, signals: Signals) -> int:

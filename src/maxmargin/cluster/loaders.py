@@ -60,7 +60,7 @@ class FileShard:
 def cut(problem: Problem, n_shards: int) -> tuple[list[Loader], list[Ints]]:
     """Recipes of parts, and which examples each has.
 
-    Examples are dealt out in turn, for neighbours may be alike; those in files in one piece, to be
+    Examples are dealt out in turn, for neighbours may be alike; those in files in one chunk, to be
     read from beginning to end.
     """
     n = problem.n_examples
@@ -69,11 +69,11 @@ def cut(problem: Problem, n_shards: int) -> tuple[list[Loader], list[Ints]]:
     if _write(problem, _Nowhere()):
         buffer = io.BytesIO()
         _write(problem, buffer)
-        pieces = list(np.array_split(np.arange(n), n_shards))
+        chunks = list(np.array_split(np.arange(n), n_shards))
         whole = buffer.getvalue()
-        return [FileShard(whole, int(p[0]), int(p[-1]) + 1) for p in pieces], pieces
-    pieces = [np.arange(k, n, n_shards) for k in range(n_shards)]
-    return [ArrayShard(problem, piece) for piece in pieces], pieces
+        return [FileShard(whole, int(p[0]), int(p[-1]) + 1) for p in chunks], chunks
+    chunks = [np.arange(k, n, n_shards) for k in range(n_shards)]
+    return [ArrayShard(problem, chunk) for chunk in chunks], chunks
 
 
 # ----- arrays in files ---------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def _write(problem: Problem, file: io.BytesIO) -> bool:
 
         def reducer_override(self, thing: Any) -> Any:
             """See `pickle.Pickler`."""
-            place = _place_of(thing) if isinstance(thing, np.ndarray) else None
+            place = _location_of(thing) if isinstance(thing, np.ndarray) else None
             if place is None:
                 return super().reducer_override(thing)
             self.n_mapped += 1
@@ -112,7 +112,7 @@ def _write(problem: Problem, file: io.BytesIO) -> bool:
     return pickler.n_mapped > 0
 
 
-def _place_of(array: Any) -> tuple[Any, ...] | None:
+def _location_of(array: Any) -> tuple[Any, ...] | None:
     """Where an array is mapped from, as `_map` wants it; None if it is not."""
     base = mapping_of(array)
     if base is None or base.filename is None or not array.flags.c_contiguous or not array.nbytes:

@@ -63,16 +63,12 @@ class ShardedProblem(PackedProblem):
         """What tells it from others: the examples, not who answers for them."""
         return {"info": self.executor.info}
 
-    def oracle(
-        self,
-        indices: Ints,
-        w: Floats,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
+    def _most_violated(  # type: ignore[override]
+        self, examples: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
     ) -> Planes | BoundedPlanes:
-        """See `Problem.oracle`."""
-        shards = [int(k) for k in indices]
-        answers = self.executor.call("plane", np.ascontiguousarray(w), dict.fromkeys(shards, ()))
+        """See `PackedProblem`."""
+        shards = examples.tolist()
+        answers = self.executor.call("plane", w, dict.fromkeys(shards, ()))
         found: list[ShardPlane] = [answers[k].answer for k in shards]
         scales = 1.0 / np.maximum(self.weights[shards], 1e-300)
         rows = [_row(plane.vector, scale) for plane, scale in zip(found, scales, strict=True)]

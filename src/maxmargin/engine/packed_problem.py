@@ -120,6 +120,24 @@ class PackedProblem(Problem):
         """
         return False
 
+    def oracle(
+        self,
+        indices: Ints,
+        w: Floats,
+        rescaling: Rescaling = "margin",
+        sqrt_loss: bool = False,
+    ) -> Planes:
+        """Most violated output of each listed example; see `Problem.oracle`."""
+        examples = as_examples(indices, self.n_examples)
+        w = as_weights(w, self.n_features)
+        return self._most_violated(examples, w, rescaling, sqrt_loss)
+
+    @abstractmethod
+    def _most_violated(
+        self, examples: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
+    ) -> Planes:
+        """The search of `oracle`, for examples and weights that were checked."""
+
     @abstractmethod
     def subset(self, indices: Ints) -> Problem:
         """See `Problem.subset`; arrays that hold the examples are copied, others are shared."""
@@ -133,15 +151,11 @@ class FactoredProblem(PackedProblem):
 
     feature_blocks: FeatureBlocks | None
 
-    def oracle(
-        self,
-        indices: Ints,
-        w: Floats,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
+    def _most_violated(
+        self, examples: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
     ) -> Planes:
-        """Most violated output of each listed example; see `Problem.oracle`."""
-        return self._checked_search(indices, w, self._mode(rescaling, sqrt_loss))
+        """See `PackedProblem`."""
+        return self._search(examples, w, self._mode(rescaling, sqrt_loss), as_blocks=False)
 
     def factored_oracle(
         self, indices: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool

@@ -19,7 +19,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._warn import warn_user
-from ..checkpoints import FOLD, check_place, identity_at, part_of
+from ..checkpoints import FOLD, check_location, identity_at, part_of
 from ..progress import Loop, running_clock
 from ..sklearn_bases import doc_link_template
 from ..solvers import is_online
@@ -399,7 +399,7 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
         checkpoint = getattr(self.estimator, "checkpoint", None)
         if checkpoint is None or not self.refit:
             return
-        check_place(checkpoint)
+        check_location(checkpoint)
         found = identity_at(checkpoint) if self.estimator.resume else None
         if found is not None and found.get("C") not in [repr(C) for C in self.Cs_.tolist()]:
             raise ValueError(

@@ -38,8 +38,8 @@ class AlignmentScores(NamedTuple):
 
     def __str__(self) -> str:
         names = ("pairs found, mean", "precision of pairs", "recall of pairs", "F1 of pairs")
-        shares = zip((*names, "alignments right"), self, strict=True)
-        return named_values((name, f"{percent(share)} %") for name, share in shares)
+        fractions = zip((*names, "alignments right"), self, strict=True)
+        return named_values((name, f"{percent(fraction)} %") for name, fraction in fractions)
 
 
 def pair_counts(truths: Sequence[ArrayLike], predictions: Sequence[ArrayLike]) -> Floats:
@@ -80,14 +80,14 @@ def pair_accuracies(truths: Sequence[ArrayLike], predictions: Sequence[ArrayLike
     -------
     ndarray of shape (n_examples,)
     """
-    return _shares_found(pair_counts(truths, predictions))
+    return _fractions_found(pair_counts(truths, predictions))
 
 
-def _shares_found(counts: Floats) -> Floats:
+def _fractions_found(counts: Floats) -> Floats:
     """Share of the true pairs that were found, of the counts of each example."""
     n_true, _, n_right = counts.T
-    shares: Floats = np.where(n_true > 0, n_right / np.maximum(n_true, 1.0), 1.0)
-    return shares
+    fractions: Floats = np.where(n_true > 0, n_right / np.maximum(n_true, 1.0), 1.0)
+    return fractions
 
 
 def alignment_scores(
@@ -115,7 +115,7 @@ def alignment_scores(
     recall = float(n_right / n_true) if n_true else 0.0
     both = precision + recall
     return AlignmentScores(
-        pair_accuracy=float(_shares_found(counts).mean()),
+        pair_accuracy=float(_fractions_found(counts).mean()),
         precision=precision,
         recall=recall,
         f1=2.0 * precision * recall / both if both else 0.0,

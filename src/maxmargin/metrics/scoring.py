@@ -97,16 +97,16 @@ def flat_labels(y_true: Sequence[Any], y_pred: Sequence[Any]) -> tuple[list[Any]
     """Labels of the tokens of two lists of sequences, flat, checked by `check_labels`."""
     true, predicted, offsets = flat_pair(y_true, y_pred)
 
-    def place(k: int) -> str:
+    def location(k: int) -> str:
         i = int(np.searchsorted(offsets, k, side="right")) - 1
         return f"sequence {i}, token {k - int(offsets[i])}"
 
-    check_labels(true, predicted, place)
+    check_labels(true, predicted, location)
     return true, predicted, offsets
 
 
 def check_labels(
-    true: Sequence[Any], predicted: Sequence[Any], place: Callable[[int], str]
+    true: Sequence[Any], predicted: Sequence[Any], location: Callable[[int], str]
 ) -> None:
     """Raise ValueError for what is no label, and for labels that can never match.
 
@@ -122,7 +122,7 @@ def check_labels(
                 for k, label in enumerate(labels):
                     if type(label) is kind and (not may_be_nan or label != label):
                         raise ValueError(
-                            f"{name}, {place(k)}: expected a label, got {_shown(label)}"
+                            f"{name}, {location(k)}: expected a label, got {_shown(label)}"
                         )
         kinds.append({_kind(kind): kind for kind in types})
     if kinds[0] and kinds[1] and not kinds[0].keys() & kinds[1].keys():

@@ -122,7 +122,8 @@ def read_arcs(y_true: Sequence[Any], y_pred: Sequence[Any]) -> Arcs:
         if set(map(len, arcs)) != {2}:
             k = next(k for k, arc in enumerate(arcs) if len(arc) != 2)
             raise ValueError(
-                f"{name}, {_place(k, offsets)}: expected a pair (head, label), got {arcs[k]!r:.40}"
+                f"{name}, {_location(k, offsets)}: expected a pair (head, label), got "
+                f"{arcs[k]!r:.40}"
             )
     heads = (
         _heads(list(map(itemgetter(0), arcs)), n, offsets)
@@ -130,7 +131,7 @@ def read_arcs(y_true: Sequence[Any], y_pred: Sequence[Any]) -> Arcs:
     )
     right_heads = np.equal(*heads)
     true, predicted = (list(map(itemgetter(1), arcs)) for arcs in both)
-    check_labels(true, predicted, lambda k: _place(k, offsets))
+    check_labels(true, predicted, lambda k: _location(k, offsets))
     right = right_heads & np.fromiter(map(eq, true, predicted), np.bool_, len(true))
     return Arcs(right_heads, right, true, predicted, offsets)
 
@@ -147,8 +148,8 @@ def _heads(given: list[Any], name: str, offsets: Ints) -> Ints:
         return heads.astype(np.int64)
     k = int(np.argmin(is_head))
     raise ValueError(
-        f"{name}, {_place(k, offsets)}: the head is {given[k]!r:.40}, expected a whole number from "
-        f"0 (root) to {lengths[k]}"
+        f"{name}, {_location(k, offsets)}: the head is {given[k]!r:.40}, expected a whole number "
+        f"from 0 (root) to {lengths[k]}"
     )
 
 
@@ -157,7 +158,7 @@ def _is_number(kind: type) -> bool:
     return issubclass(kind, (Integral, float)) and kind is not bool
 
 
-def _place(k: int, offsets: Ints) -> str:
+def _location(k: int, offsets: Ints) -> str:
     """Where an arc is."""
     i = int(np.searchsorted(offsets, k, side="right")) - 1
     return f"sentence {i}, word {k - int(offsets[i]) + 1}"
@@ -169,7 +170,7 @@ def _ignored(y_true: Sequence[Any], ignore: Sequence[Sequence[bool]]) -> Bools:
     for k, value in enumerate(given):
         if not isinstance(value, (Integral, np.bool_)) or value not in (0, 1):
             raise ValueError(
-                f"ignore, {_place(k, offsets)}: expected True or False, got {value!r:.40}"
+                f"ignore, {_location(k, offsets)}: expected True or False, got {value!r:.40}"
             )
     return np.array(given, dtype=np.bool_)
 
@@ -315,14 +316,11 @@ def bracket_scores(
         equal_labels=equal_labels,
     )
     n_true, n_predicted, n_correct = counts.sum(axis=0).tolist()
+    scores = scores_of(n_true, n_predicted, n_correct)
     return BracketScores(
-        n_correct / n_predicted if n_predicted else 0.0,
-        n_correct / n_true if n_true else 0.0,
-        2 * n_correct / (n_true + n_predicted) if n_correct else 0.0,
+        *scores[:3],
         float(np.mean(exact)),
-        n_true,
-        n_predicted,
-        n_correct,
+        *scores[3:],
         sum(as_tree(tree).is_fallback for tree in y_pred),
     )
 

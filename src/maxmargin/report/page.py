@@ -16,8 +16,8 @@ from ..tables import percent
 from ..types import Floats
 
 __all__ = [
+    "Fraction",
     "Section",
-    "Share",
     "articles",
     "bar",
     "both_ways",
@@ -117,15 +117,15 @@ def bar(shares: Iterable[tuple[str, float, str]]) -> str:
     """A bar of named parts, with their colours; parts are given by their sizes."""
     parts = [part for part in shares if part[1] > 0.0]
     whole = sum(size for _, size, _ in parts) or 1.0
-    pieces, texts, left = [], [], 0.0
+    rects, texts, left = [], [], 0.0
     for name, size, color in parts:
         width = 100.0 * size / whole
-        pieces.append(
+        rects.append(
             f'<rect x="{left:.3f}%" width="{width:.3f}%" height="14" style="fill:var({color})"/>'
         )
         texts.append(f'<span style="color:var({color})">&#9632;</span> {escape(name)}')
         left += width
-    drawn = f'<svg width="480" height="14" role="img">{"".join(pieces)}</svg>'
+    drawn = f'<svg width="480" height="14" role="img">{"".join(rects)}</svg>'
     return f"<figure>{drawn}<figcaption>{' &nbsp; '.join(texts)}</figcaption></figure>"
 
 
@@ -158,8 +158,8 @@ def number(value: float) -> str:
     return f"{value:.4g}" if np.isfinite(value) else "-"
 
 
-class Share(float):
-    """A share, which is shown in per cent."""
+class Fraction(float):
+    """A fraction, which is shown in per cent."""
 
 
 def _cell(value: Any) -> str:
@@ -170,7 +170,7 @@ def _cell(value: Any) -> str:
         return f"<td>{escape(str(value))}</td>"
     if isinstance(value, (int, np.integer)):
         return f'<td data-value="{value}">{value:,}</td>'
-    shown = percent(value) if isinstance(value, Share) else number(float(value))
+    shown = percent(value) if isinstance(value, Fraction) else number(float(value))
     return f'<td data-value="{float(value)!r}">{shown}</td>'
 
 

@@ -14,13 +14,13 @@ from ..formats.writing import write_text_atomically
 from ..metrics import bootstrap_intervals, reliability
 from ..metrics.scoring import scores_of
 from ..metrics.tallies import Ratio
-from ..tables import gap_fraction, is_share, score_name
+from ..tables import gap_fraction, is_fraction, score_name
 from ..validation import is_one_of
 from .charts import Line, line_chart, reliability_diagram
 from .contents import contents_of
 from .page import (
+    Fraction,
     Section,
-    Share,
     articles,
     bar,
     both_ways,
@@ -208,7 +208,7 @@ def _convergence(result: Any) -> str:
 def _scores(subject: Subject, scores: dict[str, Any]) -> str:
     """Scores of all examples with their intervals."""
     rows = [
-        (score_name(name), *(Share(x) if is_share(name) else x for x in found))
+        (score_name(name), *(Fraction(x) if is_fraction(name) else x for x in found))
         for name, found in scores.items()
     ]
     note = (
@@ -228,8 +228,8 @@ def _by_label(found: LabelCounts) -> str:
     rows = []
     for k, (name, own) in enumerate(zip(found.names, found.counts, strict=True)):
         scores = scores_of(*(int(values.sum()) for values in own))
-        shares = (scores.precision, scores.recall, *intervals[str(k)])
-        rows.append((str(name), scores.n_true, *map(Share, shares)))
+        values = (scores.precision, scores.recall, *intervals[str(k)])
+        rows.append((str(name), scores.n_true, *map(Fraction, values)))
     note = f"<p class='muted'>{escape(found.note)}</p>" if found.note else ""
     return table(("label", "number", "precision", "recall", "F1", "from", "to"), rows) + note
 

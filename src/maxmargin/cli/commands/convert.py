@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from ..console import DONE, Signals, UsageError
-from ..options import add_reading_options, list_tasks
+from ..options import add_command, add_output_options, add_reading_options, list_tasks
 
 __all__ = ["add_parser", "run"]
 
@@ -29,25 +29,19 @@ training file, and features that are not in it are left out.
 
 def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Describe the command."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = add_command(
+        commands,
         "convert",
+        run,
         help="write a data file in another form",
         description=DESCRIPTION,
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("data", help="file to convert, or - for the standard input")
     parser.add_argument(
         "--to", required=True, choices=list(FORMS), help="form of the file to write"
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        default="-",
-        metavar="FILE",
-        help="file to write (default -, the standard output)",
-    )
-    parser.add_argument("--force", action="store_true", help="write over FILE if it exists")
+    add_output_options(parser)
     parser.add_argument(
         "--label-column",
         type=int,
@@ -72,15 +66,13 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "--dictionary", metavar="FILE", help="file with the numbers of labels and features"
     )
     add_reading_options(parser, "auto")
-    parser.set_defaults(run=run)
     return parser
 
 
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Read, convert and write."""
-    from ...formats import write_atomically, write_text_atomically
-    from ..console import standard_output
-    from ..files import check_text_output, is_standard, open_input
+    from ...formats import write_atomically
+    from ..files import check_text_output, is_standard, open_input, open_output
     from .conversions import CONVERSIONS
 
     if (arguments.to == "svm-hmm") != (arguments.dictionary is not None):
@@ -97,11 +89,6 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         with write_atomically(arguments.output) as binary:
             binary.write(converted)
         return DONE
-    opened = (
-        standard_output(arguments.encoding)
-        if to_standard
-        else write_text_atomically(arguments.output, arguments.encoding)
-    )
-    with opened as stream:
+    with open_output(arguments.output, arguments.encoding) as stream:
         stream.write(converted)
     return DONE

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...tables import columns, gap_fraction, named_score, score_name, score_text
 from ..console import DONE, EXIT_CODES, STOPPED_EARLY, Signals, UsageError, announcing_interrupts
-from ..options import folds
+from ..options import add_command, folds
 from ..tasks import TASKS
 from ..training import add_data_arguments, add_training_options, is_finished, make_plan, spent
 
@@ -23,13 +23,14 @@ are shown for each part, with their mean and standard deviation. The same seed g
 
 def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Describe the command."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = add_command(
+        commands,
         "cross-validate",
+        run,
         help="evaluate models on held-out parts of a file",
         usage="%(prog)s TASK DATA [options; -h lists them]",
         description=DESCRIPTION,
         epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,
     )
     add_data_arguments(parser)
@@ -38,7 +39,6 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", action="store_true", help="write the scores as JSON")
     add_training_options(parser)
-    parser.set_defaults(run=run)
     return parser
 
 
@@ -48,8 +48,8 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
 
     from ...progress import running_clock
     from ..console import write_report
-    from ..held_out import fit_on, split
-    from ..training import say
+    from ..held_out import split
+    from ..training import fit_on, say
 
     task = TASKS[arguments.task]
     if arguments.calibrate:

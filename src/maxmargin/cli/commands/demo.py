@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from ..console import DONE, Signals
-from ..options import non_negative
+from ..options import add_command, non_negative
 
 __all__ = ["add_parser", "run"]
 
@@ -21,8 +21,10 @@ GAP_NOTE = "the distance from the best possible objective is at most this"
 
 def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Describe the command."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = add_command(
+        commands,
         "demo",
+        run,
         help="train on words of handwritten digits, in well under a minute",
         description="Train a tagger on words of real handwritten digits, made hard to read by "
         "noise, and compare it with the same model without transitions between the digits.",
@@ -43,7 +45,6 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--seed", type=non_negative, default=0, help="seed of the words (default 0)"
     )
-    parser.set_defaults(run=run)
     return parser
 
 

@@ -8,7 +8,14 @@ from typing import Any
 
 from ..._compiling import compiling_for
 from ..console import DONE, Signals, warn
-from ..options import add_jobs_option, add_reading_options, list_tasks, non_negative, per_cent
+from ..options import (
+    add_command,
+    add_jobs_option,
+    add_reading_options,
+    list_tasks,
+    non_negative,
+    per_cent,
+)
 from ..tasks import TASKS
 
 __all__ = ["add_parser", "run"]
@@ -28,11 +35,12 @@ at random. The same file and seed give the same numbers.
 
 def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Describe the command."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = add_command(
+        commands,
         "evaluate",
+        run,
         help="evaluate a model on a labelled file",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", help="model file written by train")
     parser.add_argument("data", help="labelled file, or - for the standard input")
@@ -59,7 +67,6 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     )
     add_jobs_option(parser)
     add_reading_options(parser, "that of the training")
-    parser.set_defaults(run=run)
     return parser
 
 
@@ -83,7 +90,8 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         evaluation = with_intervals(model.task.evaluate(model, arguments), arguments)
         if other is not None:
             evaluation = compared(evaluation, other.task.evaluate(other, arguments), arguments)
-    write_report(json.dumps(evaluation.report, indent=2) if arguments.json else evaluation.text)
+    report = {"task": model.task.name, **evaluation.report}
+    write_report(json.dumps(report, indent=2) if arguments.json else evaluation.text)
     _warn_of_strangers(evaluation.report)
     return DONE
 

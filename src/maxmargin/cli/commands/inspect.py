@@ -8,7 +8,7 @@ from typing import Any
 
 from ...tables import columns, named_values
 from ..console import DONE, Signals
-from ..options import positive
+from ..options import add_command, positive
 
 __all__ = ["add_parser", "in_words", "run"]
 
@@ -21,11 +21,12 @@ page. Weights for a label are positive, those against it negative; 0 is shown as
 
 def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Describe the command."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = add_command(
+        commands,
         "inspect",
+        run,
         help="show what a model file holds",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", help="model file written by train")
     parser.add_argument("--label", metavar="X", help="show what the model knows of this label")
@@ -40,7 +41,6 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "--transitions", action="store_true", help="show the table of transitions, however wide"
     )
     parser.add_argument("--json", action="store_true", help="write what is shown as JSON")
-    parser.set_defaults(run=run)
     return parser
 
 

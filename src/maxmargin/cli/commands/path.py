@@ -16,7 +16,7 @@ from ..console import (
     UsageError,
     announcing_interrupts,
 )
-from ..options import folds, values_of_C
+from ..options import add_command, folds, values_of_C
 from ..tasks import TASKS
 from ..training import (
     add_checkpoint_options,
@@ -66,14 +66,15 @@ class Point(NamedTuple):
 
 def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Describe the command."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = add_command(
+        commands,
         "path",
+        run,
         help="find the best C by held-out scores",
         usage="%(prog)s TASK DATA [--dev FILE | --folds K] [options; -h lists them]",
         description=DESCRIPTION,
         epilog=EXIT_CODES,
         allow_abbrev=False,  # --C would be taken for --Cs
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,
     )
     add_data_arguments(parser)
@@ -102,7 +103,6 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="write the scores as JSON")
     add_training_options(parser, has_C=False)
     add_checkpoint_options(parser)
-    parser.set_defaults(run=run)
     return parser
 
 

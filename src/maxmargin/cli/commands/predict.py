@@ -7,7 +7,14 @@ from typing import Any
 
 from ..._compiling import compiling_for
 from ..console import DONE, Signals
-from ..options import add_jobs_option, add_reading_options, list_tasks, positive
+from ..options import (
+    add_command,
+    add_jobs_option,
+    add_output_options,
+    add_reading_options,
+    list_tasks,
+    positive,
+)
 from ..tasks import TASKS
 
 __all__ = ["add_parser", "run"]
@@ -24,24 +31,18 @@ end is read. A file that is there already is written over with --force only.
 
 def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Describe the command."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = add_command(
+        commands,
         "predict",
+        run,
         help="label a file with a trained model",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", help="model file written by train")
     parser.add_argument(
         "data", help="file to label, or - for the standard input; the labels may be missing"
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        default="-",
-        metavar="FILE",
-        help="file to write (default -, the standard output)",
-    )
-    parser.add_argument("--force", action="store_true", help="write over FILE if it exists")
+    add_output_options(parser)
     parser.add_argument(
         "--k",
         type=positive,
@@ -62,16 +63,20 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     )
     add_jobs_option(parser)
     add_reading_options(parser, "that of the training")
-    parser.set_defaults(run=run)
     return parser
 
 
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Predict and write."""
-    from ...formats import write_text_atomically
-    from ..console import standard_output
     from ..evaluation import check_output_options
-    from ..files import check_text_output, is_standard, located, read_chunks, read_model
+    from ..files import (
+        check_text_output,
+        is_standard,
+        located,
+        open_output,
+        read_chunks,
+        read_model,
+    )
 
     to_standard = is_standard(arguments.output)
     if not to_standard:
@@ -79,11 +84,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         check_text_output(arguments.output, inputs, arguments.force)
     model = read_model(arguments.model, arguments.data, arguments.n_jobs)
     check_output_options(arguments, model.task)
-    opened = (
-        standard_output(arguments.encoding)
-        if to_standard
-        else write_text_atomically(arguments.output, arguments.encoding)
-    )
+    opened = open_output(arguments.output, arguments.encoding)
     with compiling_for(model.task.name), opened as stream:
         for source in read_chunks(arguments.data, model.task.unit, arguments.encoding):
             with located(source):

@@ -9,7 +9,7 @@ from typing import Any
 from ..._compiling import compiling_for
 from ...registry import task_of
 from ..console import DONE, Signals
-from ..options import add_reading_options
+from ..options import add_command, add_reading_options
 
 __all__ = ["add_parser", "run"]
 
@@ -23,11 +23,12 @@ decided.
 
 def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Describe the command."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = add_command(
+        commands,
         "report",
+        run,
         help="write a page about a model",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", help="model file written by train")
     parser.add_argument(
@@ -48,7 +49,6 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("--force", action="store_true", help="write over FILE if it exists")
     add_reading_options(parser, "that of the training")
-    parser.set_defaults(run=run)
     return parser
 
 

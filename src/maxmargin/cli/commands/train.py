@@ -19,7 +19,7 @@ from ..console import (
     echo,
     warn,
 )
-from ..options import positive
+from ..options import add_command, positive
 from ..tasks import TASKS
 from ..training import (
     add_checkpoint_options,
@@ -63,13 +63,14 @@ with --force. Otherwise the new one is saved beside it, with .partial appended t
 
 def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Describe the command."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = add_command(
+        commands,
         "train",
+        run,
         help="train a model on a file",
         usage="%(prog)s TASK DATA -o MODEL [options; -h lists them]",
         description=DESCRIPTION,
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,
     )
     add_data_arguments(parser)
@@ -119,7 +120,6 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         help="stop when the score on the --dev file has not improved N times in a row (default: "
         "train until --tol is reached)",
     )
-    parser.set_defaults(run=run)
     return parser
 
 
@@ -140,24 +140,25 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     check_model_output(arguments.output, read, arguments.force)  # before training, not after
     check_keeping(arguments, [*read, arguments.output])
     with _connected(arguments) as client:  # before the data are read, which may take long
-        fit, estimator, extra, examples = plan.make()
+        training = plan.make()
+        estimator = training.estimator
         keep(estimator, arguments)
         estimator.set_params(callbacks=(signals.check,), on_interrupt="return")
         if client is not None:
             estimator.set_params(cluster=client)
-        watch = _make_watch(arguments, extra) if arguments.dev else None
+        watch = _make_watch(arguments, training.extra) if arguments.dev else None
         with (
             announcing_interrupts(NO_MODEL),
             watch.watching(estimator) if watch is not None else nullcontext(),
         ):
-            fit()
+            training.fit()
         if client is not None:  # it is about to be closed
             estimator.set_params(cluster=None)
     if watch is not None and not arguments.quiet:
         echo(watch.summary(estimator))
     if arguments.compact is not None:
-        _compact(arguments, estimator, examples)
-    code = save_and_report(arguments, signals, estimator, extra)
+        _compact(arguments, estimator, training.examples)
+    code = save_and_report(arguments, signals, estimator, training.extra)
     leave(arguments, finished=code == DONE)
     return code
 

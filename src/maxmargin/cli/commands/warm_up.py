@@ -12,6 +12,7 @@ from typing import Any
 from ..._compiling import compile_seconds
 from ...registry import ESTIMATORS, Estimator, import_name
 from ..console import DONE, Signals, UsageError, echo, echo_result
+from ..options import add_command
 from ..tasks import TASKS
 
 __all__ = ["add_parser", "run"]
@@ -21,8 +22,10 @@ FEW, MANY = 24, 300  # examples to train on: solvers do otherwise with few, and 
 
 def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Describe the command."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = add_command(
+        commands,
         "warm-up",
+        run,
         help="compile kernels ahead, so that no first training has to",
         description="Compile the kernels of tasks, or of all, into the cache on disk, those of "
         "train --stream too, by training on a few made-up examples, and show how long each took. "
@@ -34,7 +37,6 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         metavar="TASK",
         help=f"tasks whose kernels are compiled: {', '.join(_names())} (default: all)",
     )
-    parser.set_defaults(run=run)
     return parser
 
 

@@ -82,9 +82,9 @@ def _save(arguments: argparse.Namespace, signals: Signals, estimator: Any) -> in
     if arguments.model is not None:
         with signals.saving():
             extra = {"task": "tag", "tool": "crfsuite"}
-            place, error = save_somewhere(estimator, extra, arguments.model)
+            path, error = save_somewhere(estimator, extra, arguments.model)
     if error is not None:
-        echo_misplaced(arguments.model, place, error)
+        echo_misplaced(arguments.model, path, error)
         return ERROR
     return exit_code(estimator.result_, signals)
 

@@ -160,23 +160,23 @@ def train_and_save(
     arguments: argparse.Namespace, signals: Signals, training: Training, convention: Convention
 ) -> int:
     """Train, save, and say how it went in SVM-struct's terms; returns the exit code."""
-    fit, estimator, extra, _ = training
+    estimator = training.estimator
     estimator.set_params(callbacks=(signals.check,), on_interrupt="return")
     start = time.process_time()
     with announcing_interrupts(NO_MODEL):
-        fit()
+        training.fit()
     seconds = time.process_time() - start
     with signals.saving():
         estimator.set_params(callbacks=(), on_interrupt="raise", verbose=0)
-        place, error = save_somewhere(estimator, extra, arguments.model)
+        path, error = save_somewhere(estimator, training.extra, arguments.model)
     result = estimator.result_
     if arguments.v > 0:
         for line in _statistics(result, convention):
             echo_result(line)
         echo_result(f"Runtime in cpu-seconds: {seconds:.2f}")
-        echo_result(f"Model written to {place}")
+        echo_result(f"Model written to {path}")
     if error is not None:
-        echo_misplaced(arguments.model, place, error)
+        echo_misplaced(arguments.model, path, error)
         return ERROR
     return exit_code(result, signals)
 

@@ -12,6 +12,7 @@ from scipy import sparse
 from ...types import Ints
 from ..console import DONE, Signals, UsageError, echo_result
 from ..files import check_several_labels
+from ..training import Examples as TrainingExamples
 from ..training import Training
 from .learning import (
     Examples,
@@ -57,7 +58,7 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
         from ...estimators.multiclass import MulticlassSVM
 
         rows = MulticlassSVM(fit_intercept=False, **shared)
-        training = Training(lambda: rows.fit(data.X, data.y), rows, extra)
+        training = Training(rows, TrainingExamples(data.X, data.y), extra)
     else:
         from ...estimators.sequence import SequenceTagger
 
@@ -70,7 +71,7 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
             **shared,
         )
         X, y = _packed(data.X, offsets), _split(data.y, offsets)
-        training = Training(lambda: tagger.fit(X, y), tagger, extra)
+        training = Training(tagger, TrainingExamples(X, y), extra)
     return train_and_save(arguments, signals, training, convention)
 
 

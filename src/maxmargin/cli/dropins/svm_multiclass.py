@@ -10,6 +10,7 @@ import numpy as np
 from ...types import Floats
 from ..console import DONE, Signals, echo, echo_result
 from ..files import check_several_labels
+from ..training import Examples as TrainingExamples
 from ..training import Training
 from .learning import (
     Examples,
@@ -57,7 +58,7 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
         **shared_parameters(arguments, convention),
     )
     extra = {"tool": "svm-multiclass", "loss": arguments.l, "weights": convention.weights}
-    training = Training(lambda: estimator.fit(data.X, data.y), estimator, extra)
+    training = Training(estimator, TrainingExamples(data.X, data.y), extra)
     return train_and_save(arguments, signals, training, convention)
 
 

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from ...types import Bools, Floats
 from ..console import DONE, Signals, UsageError, echo, echo_result
+from ..training import Examples as TrainingExamples
 from ..training import Training
 from .learning import (
     check_model,
@@ -67,9 +68,8 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
         "n_features": int(data.X.shape[1]),
     }
     X, y = _with_constant(data.X, arguments.bias), np.where(positive, 1, -1)
-    return train_and_save(
-        arguments, signals, Training(lambda: estimator.fit(X, y), estimator, extra), convention
-    )
+    training = Training(estimator, TrainingExamples(X, y), extra)
+    return train_and_save(arguments, signals, training, convention)
 
 
 def classify(arguments: argparse.Namespace, signals: Signals) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...types import Floats
 from ..console import DONE, Signals, echo_result
+from ..training import Examples as TrainingExamples
 from ..training import Training
 from .learning import (
     Examples,
@@ -50,9 +51,8 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
         loss=LOSSES[arguments.l],  # type: ignore[arg-type]
         **shared_parameters(arguments, convention),
     )
-    training = Training(
-        lambda: estimator.fit(data.X, data.y, qid=data.qid), estimator, {"tool": "svm-rank"}
-    )
+    examples = TrainingExamples(data.X, data.y, {"qid": data.qid})
+    training = Training(estimator, examples, {"tool": "svm-rank"})
     return train_and_save(arguments, signals, training, convention)
 
 

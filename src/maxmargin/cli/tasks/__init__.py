@@ -4,6 +4,7 @@ Every start of the command line imports these files; they import estimators and 
 in functions, when they are called.
 """
 
+from ..task import Task
 from . import (
     align,
     depend,
@@ -17,7 +18,6 @@ from . import (
     segment,
     tag,
 )
-from .task import Task
 
 __all__ = ["TASKS", "Task"]
 

@@ -6,7 +6,7 @@ import argparse
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .task import Task
+from ..task import Task
 
 if TYPE_CHECKING:
     from ...formats import FastaRecord
@@ -76,7 +76,7 @@ class AlignTask(Task):
             **shared_parameters(arguments, self),
         )
         X, y = [pair.strings for pair in pairs], [pair.alignment for pair in pairs]
-        return Training(lambda: estimator.fit(X, y), estimator, {"task": self.name}, Examples(X, y))
+        return Training(estimator, Examples(X, y))
 
     def load_schema(self, path: str, estimator: Any, extra: dict[str, Any]) -> None:
         """Only models that align have files here."""
@@ -115,7 +115,7 @@ class AlignTask(Task):
         pairs = _read(open_input(arguments.data), arguments, aligned=True)
         predicted = model.estimator.predict([pair.strings for pair in pairs])
         scores = alignment_scores([pair.alignment for pair in pairs], predicted)
-        report = {"task": model.task.name, "pairs": len(pairs), **scores._asdict()}
+        report = {"pairs": len(pairs), **scores._asdict()}
         tally = tally_of_alignments([pair.alignment for pair in pairs], predicted)
         return Evaluation(report, f"{len(pairs)} pairs of sequences\n\n{scores}", tally)
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..console import UsageError
-from .task import Task
+from ..task import Task
 
 if TYPE_CHECKING:
     from ...formats import ConlluTreebank
@@ -101,7 +101,6 @@ class DependTask(Task):
         ignored = [[row[UPOS] == _PUNCTUATION for row in sentence] for sentence in treebank.rows]
         n_ignored = sum(map(sum, ignored))
         report: dict[str, Any] = {
-            "task": model.task.name,
             "sentences": treebank.n_sentences,
             "words": treebank.n_words,
             "uas": scores.uas,
@@ -163,12 +162,9 @@ def _make(arguments: argparse.Namespace) -> Training:
         **shared_parameters(arguments, TASK),
     )
 
-    def fit() -> None:
-        lines = [own[0] for own in treebank.lines or []]
-        with at_lines("sentence", treebank.source, lines):
-            estimator.fit(treebank)
-
-    return Training(fit, estimator, {"task": TASK.name}, Examples(treebank, None))
+    lines = [own[0] for own in treebank.lines or []]
+    located = partial(at_lines, "sentence", treebank.source, lines)
+    return Training(estimator, Examples(treebank), located=located)
 
 
 def _read(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .task import Task
+from ..task import Task
 
 if TYPE_CHECKING:
     from ...formats import LabelTrees
@@ -53,12 +53,9 @@ class LabelTreeTask(Task):
         say(arguments, f"{len(trees.nodes)} trees of {len(trees.X)} nodes, {n_features} features")
         estimator = TreeLabeler(
             tree=trees.edges,
-            fit_intercept=True if arguments.intercept is None else arguments.intercept,
             **shared_parameters(arguments, self),
         )
-        extra = {"task": self.name}
-        examples = Examples(trees.X, trees.labels, by_node=True)
-        return Training(lambda: estimator.fit(trees.X, trees.labels), estimator, extra, examples)
+        return Training(estimator, Examples(trees.X, trees.labels, by_node=True))
 
     def load_schema(self, path: str, estimator: Any, extra: dict[str, Any]) -> None:
         """Only models of labels, without features of edges, have files here."""
@@ -102,7 +99,6 @@ class LabelTreeTask(Task):
         of_nodes = np.mean(np.array(gold) == np.array(predicted), axis=0).tolist()
         known = {str(label) for labels in model.estimator.classes_ for label in labels.tolist()}
         report = {
-            "task": model.task.name,
             "trees": len(gold),
             "nodes": len(flat_gold),
             "accuracy": scores.accuracy,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...defaults import MEASURE_TOL
 from ..console import UsageError
-from .task import Task
+from ..task import Task
 
 if TYPE_CHECKING:
     from ...formats.opening import Source
@@ -118,7 +118,6 @@ class MeasureTask(Task):
         }
         measures |= {"precision": counts.precision, "recall": counts.recall}
         report = {
-            "task": model.task.name,
             "examples": len(positive),
             "positive": counts.n_true,
             "measure": model.files.name,
@@ -185,12 +184,9 @@ def _make(arguments: argparse.Namespace, measure: Measure) -> Training:
         beta=measure.beta,
         k=measure.k,
         floor=measure.floor,
-        fit_intercept=True if arguments.intercept is None else arguments.intercept,
         **shared_parameters(arguments, TASK),
     )
-    examples = Examples(data.X, data.y)
-    extra = {"task": TASK.name}
-    return Training(lambda: estimator.fit(data.X, data.y), estimator, extra, examples)
+    return Training(estimator, Examples(data.X, data.y))
 
 
 def _described(measure: Measure) -> str:

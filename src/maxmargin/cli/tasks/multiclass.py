@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from .task import Task
+from ..task import Task
 
 if TYPE_CHECKING:
     from ...formats.opening import Source
@@ -40,13 +40,10 @@ class MulticlassTask(Task):
         _, data = read_classes(arguments, self)
         say(arguments, f"{data.X.shape[0]} examples, {data.X.shape[1]} features")
         estimator = MulticlassSVM(
-            fit_intercept=True if arguments.intercept is None else arguments.intercept,
             probability=arguments.calibrate,
             **shared_parameters(arguments, self),
         )
-        extra = {"task": self.name}
-        examples = Examples(data.X, data.y)
-        return Training(lambda: estimator.fit(data.X, data.y), estimator, extra, examples)
+        return Training(estimator, Examples(data.X, data.y))
 
     def predict(self, model: Model, source: Source, arguments: argparse.Namespace) -> str:
         """One label on each line; with --k or --scores, labels and scores, the best first."""
@@ -77,7 +74,6 @@ class MulticlassTask(Task):
         errors = sum(a != b for a, b in zip(gold, predicted, strict=True))
         scores = label_scores([gold], [predicted])
         report = {
-            "task": model.task.name,
             "examples": len(gold),
             "errors": errors,
             "accuracy": scores.accuracy,

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .task import Task
+from ..task import Task
 
 if TYPE_CHECKING:
     from ...formats.opening import Source
@@ -58,12 +58,9 @@ class MultilabelTask(Task):
         )
         estimator = MultilabelSVM(
             edges=arguments.edges,
-            fit_intercept=True if arguments.intercept is None else arguments.intercept,
             **shared_parameters(arguments, self),
         )
-        extra = {"task": self.name, "labels": labels}
-        examples = Examples(data.X, indicators)
-        return Training(lambda: estimator.fit(data.X, indicators), estimator, extra, examples)
+        return Training(estimator, Examples(data.X, indicators), {"labels": labels})
 
     def load_schema(self, path: str, estimator: Any, extra: dict[str, Any]) -> list[Any]:
         """The names of the labels; without any, numbers."""
@@ -99,7 +96,6 @@ class MultilabelTask(Task):
         scores = set_scores(data.y, predicted, labels=model.files)
         given = [label for own in data.y for label in own]
         report = {
-            "task": model.task.name,
             "examples": len(data.y),
             "subset_accuracy": scores.subset_accuracy,
             "hamming_loss": scores.hamming_loss,

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..console import UsageError
-from .task import Task
+from ..task import Task
 
 if TYPE_CHECKING:
     from ...formats.opening import Source
@@ -79,7 +79,6 @@ class OrdinalTask(Task):
         scores = grade_scores(gold, predicted, grades)
         each = label_scores([gold], [predicted])
         report = {
-            "task": model.task.name,
             "examples": len(gold),
             "mean_absolute_error": scores.mean_absolute_error,
             "accuracy": scores.accuracy,
@@ -134,9 +133,7 @@ def _make(arguments: argparse.Namespace, names: list[str]) -> Training:
     estimator = OrdinalSVM(
         grades=grades.tolist() if names else None, **shared_parameters(arguments, TASK)
     )
-    examples = Examples(data.X, data.y)
-    extra = {"task": TASK.name}
-    return Training(lambda: estimator.fit(data.X, data.y), estimator, extra, examples)
+    return Training(estimator, Examples(data.X, data.y))
 
 
 def _check_known(

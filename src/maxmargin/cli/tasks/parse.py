@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .task import Task
+from ..task import Task
 
 if TYPE_CHECKING:
     from ...formats import Tree
@@ -69,11 +70,8 @@ class ParseTask(Task):
             **shared_parameters(arguments, self),
         )
 
-        def fit() -> None:
-            with at_lines("tree", source, lines):
-                estimator.fit(trees)
-
-        return Training(fit, estimator, {"task": self.name}, Examples(trees, None))
+        located = partial(at_lines, "tree", source, lines)
+        return Training(estimator, Examples(trees), located=located)
 
     def predict(self, model: Model, source: Source, arguments: argparse.Namespace) -> str:
         """One tree on each line; with --k or --scores, behind its number and score."""
@@ -110,7 +108,7 @@ class ParseTask(Task):
         gold, _ = _read_trees(source, arguments, keep_empty=True)
         predicted = model.estimator.predict(gold)
         scores = bracket_scores(gold, predicted)
-        report: dict[str, Any] = {"task": model.task.name, "trees": len(gold), **scores._asdict()}
+        report: dict[str, Any] = {"trees": len(gold), **scores._asdict()}
         text = f"{len(gold)} trees\n\n{scores}"
         short = [i for i, tree in enumerate(gold) if len(tree.words()) <= SHORT]
         if 0 < len(short) < len(gold):

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..console import UsageError
-from .task import Task
+from ..task import Task
 
 if TYPE_CHECKING:
     from ...formats import SvmlightData
@@ -83,7 +83,6 @@ class RankTask(Task):
         }
         swapped = swapped_pairs(*given)
         report = {
-            "task": model.task.name,
             "documents": len(relevance),
             "queries": len(np.unique(np.asarray(data.qid))),
             **at_ranks,
@@ -134,11 +133,7 @@ def _make(arguments: argparse.Namespace) -> Training:
     )
     estimator = RankSVM(k=arguments.k, **shared_parameters(arguments, TASK))
 
-    def fit() -> None:
-        estimator.fit(data.X, relevance, qid=data.qid)
-
-    examples = Examples(data.X, relevance, {"qid": data.qid}, data.qid)
-    return Training(fit, estimator, {"task": TASK.name}, examples)
+    return Training(estimator, Examples(data.X, relevance, {"qid": data.qid}, data.qid))
 
 
 def _relevance(

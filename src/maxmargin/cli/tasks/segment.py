@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..console import UsageError
-from .task import Task
+from ..task import Task
 
 if TYPE_CHECKING:
     from ...formats.opening import Source
@@ -95,7 +95,6 @@ class SegmentTask(Task):
         scores = chunk_scores(gold, predicted)
         known = {str(label) for label in model.estimator.classes_.tolist()}
         report = {
-            "task": model.task.name,
             "sequences": tokens.columns.n_sequences,
             "tokens": tokens.columns.n_tokens,
             "accuracy": scores.accuracy,
@@ -140,7 +139,6 @@ def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
     from ...estimators.segments import SequenceSegmenter
     from ...metrics import tags_to_segments
     from ..columns import extra_of_columns, read_training_tokens, window_features
-    from ..files import at_lines
     from ..training import Examples, Training, say, shared_parameters
 
     tokens, label_column = read_training_tokens(arguments, TASK)
@@ -153,18 +151,13 @@ def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
     )
     estimator = SequenceSegmenter(
         features=window_features(arguments, templates)[0],
-        fit_intercept=bool(arguments.intercept),
         max_length=arguments.max_length,
         on_violation=arguments.on_violation or "drop",
         **shared_parameters(arguments, TASK),
     )
 
-    def fit() -> None:
-        with at_lines("sequence", tokens.columns.source, tokens.first_lines):
-            estimator.fit(tokens.inputs, segments)
-
-    extra = extra_of_columns(arguments, TASK, tokens, label_column)
-    return Training(fit, estimator, extra, Examples(tokens.inputs, segments))
+    extra = extra_of_columns(arguments, tokens, label_column)
+    return Training(estimator, Examples(tokens.inputs, segments), extra, tokens.located)
 
 
 def _checked_tags(tokens: Tokens, labels: list[list[str]]) -> list[list[str]]:

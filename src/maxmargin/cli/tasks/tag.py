@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..console import UsageError
-from .task import Task
+from ..task import Task
 
 if TYPE_CHECKING:
     from ...estimators.sequence import SequenceTagger
@@ -132,7 +132,6 @@ class TagTask(Task):
         flat_gold = [y for ys in gold for y in ys]
         labels = label_scores(gold, predicted)
         report: dict[str, Any] = {
-            "task": model.task.name,
             "sequences": tokens.columns.n_sequences,
             "tokens": tokens.columns.n_tokens,
             "accuracy": labels.accuracy,
@@ -172,7 +171,7 @@ def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
         read_training_tokens,
         window_features,
     )
-    from ..files import at_lines, check_several_labels, open_input
+    from ..files import check_several_labels, open_input
     from ..training import Examples, Training, say
 
     features: Any
@@ -180,20 +179,16 @@ def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
         return _make_stored(arguments, templates)
     if are_attributes(arguments):
         features, pairs = attribute_features(arguments), None
-        tokens, extra = _read_attributes(open_input(arguments.data), arguments), {"task": TASK.name}
+        tokens, extra = _read_attributes(open_input(arguments.data), arguments), {}
         check_several_labels(arguments.data, {y for ys in tokens.labels or () for y in ys})
     else:
         features, pairs = window_features(arguments, templates)
         tokens, label_column = read_training_tokens(arguments, TASK)
-        extra = extra_of_columns(arguments, TASK, tokens, label_column)
+        extra = extra_of_columns(arguments, tokens, label_column)
     say(arguments, f"{tokens.columns.n_sequences} sequences, {tokens.columns.n_tokens} tokens")
     estimator = _tagger(arguments, features, pairs)
 
-    def fit() -> None:
-        with at_lines("sequence", tokens.columns.source, tokens.first_lines):
-            estimator.fit(tokens.inputs, tokens.labels)
-
-    return Training(fit, estimator, extra, Examples(tokens.inputs, tokens.labels))
+    return Training(estimator, Examples(tokens.inputs, tokens.labels), extra, tokens.located)
 
 
 def _make_stored(arguments: argparse.Namespace, templates: Templates) -> Training:
@@ -205,7 +200,7 @@ def _make_stored(arguments: argparse.Namespace, templates: Templates) -> Trainin
         raise UsageError(f"--stream is for columns; {arguments.data} is read as CRFsuite's data")
     features, _ = window_features(arguments, templates)
     stored, fitted, tokens, label_column = stored_tokens(arguments, TASK, features)
-    extra = extra_of_columns(arguments, TASK, tokens, label_column)
+    extra = extra_of_columns(arguments, tokens, label_column)
     n_sequences, n_tokens = len(stored.offsets) - 1, int(stored.offsets[-1])
     say(arguments, f"{n_sequences} sequences, {n_tokens} tokens")
     estimator = _tagger(arguments, fitted, None)
@@ -215,7 +210,7 @@ def _make_stored(arguments: argparse.Namespace, templates: Templates) -> Trainin
         if arguments.compact is None:  # the model has them in features_; no need to save them twice
             estimator.set_params(features=features)
 
-    return Training(fit, estimator, extra, Examples(stored, stored.labels))
+    return Training(estimator, Examples(stored, stored.labels), extra, fit_with=fit)
 
 
 def _tagger(arguments: argparse.Namespace, features: Any, pairs: Any) -> SequenceTagger:
@@ -226,7 +221,6 @@ def _tagger(arguments: argparse.Namespace, features: Any, pairs: Any) -> Sequenc
     return SequenceTagger(
         features=features,
         transition_features=pairs,
-        fit_intercept=bool(arguments.intercept),
         boundary_weights=arguments.boundary_weights,
         order=arguments.order or 1,
         constraints=arguments.constraints,

@@ -146,16 +146,10 @@ class HomologueProblem(PackedProblem):
                 best, highest = Match(d, partners), float(scores[0])
         return best
 
-    def oracle(
-        self,
-        indices: Ints,
-        w: Floats,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
+    def _most_violated(
+        self, examples: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
     ) -> Planes:
-        """Best decoy of each listed string, in its best alignment; see `Problem.oracle`."""
-        examples = as_examples(indices, self.n_examples)
-        w = as_weights(w, self.n_features)
+        """Best decoy of each listed string, in its best alignment."""
         out = empty_planes(len(examples), len(examples) * self.layout.size)
         work = self.aligner.scratch(self.natives, self.decoys)
         homologue_oracle(

@@ -175,22 +175,16 @@ class AlignmentProblem(PackedProblem):
         partners, _ = self.aligner.align(pack_strings([x[0]]), pack_strings([x[1]]), w)
         return Partners.of(partners, len(x[1]))
 
-    def oracle(
-        self,
-        indices: Ints,
-        w: Floats,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
+    def _most_violated(
+        self, examples: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
     ) -> Planes:
-        """Most violated alignment of each listed pair of strings; see `Problem.oracle`."""
-        examples = as_examples(indices, self.n_examples)
-        w = as_weights(w, self.n_features)
+        """Most violated alignment of each listed pair of strings."""
         mode = search_mode(rescaling, sqrt_loss, self.true_pairs.zero_one)
         scoring, work = self.layout.scoring(w), self.aligner.scratch(self.xs, self.ys)
         if mode.kind != ADDITIVE:
             rows, losses = [], np.zeros(len(examples))
             for r, i in enumerate(examples.tolist()):
-                partner = self._most_violated(i, w, scoring, mode, work)
+                partner = self._search(i, w, scoring, mode, work)
                 row, losses[r] = self._row(i, partner, scoring)
                 rows.append(row)
             return stack(rows, losses)
@@ -199,7 +193,7 @@ class AlignmentProblem(PackedProblem):
         alignment_oracle(*data, examples, w, scoring, work, out)
         return trim(out)
 
-    def _most_violated(
+    def _search(
         self, i: int, w: Floats, scoring: Scoring, mode: SearchMode, work: AlignmentScratch
     ) -> Ints32:
         """The alignment of example i that is violated most, where errors do not add up."""

@@ -168,15 +168,11 @@ class ClassFeatureProblem(PackedProblem):
         arrays = self.output.values, self.output.indices, self.output.indptr
         return sp.csr_matrix(arrays, shape=(self.n_classes, self.output.n_columns))
 
-    def oracle(
-        self,
-        indices: Ints,
-        w: Floats,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
+    def _most_violated(
+        self, examples: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
     ) -> Planes:
-        """Most violated class of each listed example; see `Problem.oracle`."""
-        return self._search(indices, w, rescaling, sqrt_loss, as_blocks=False)
+        """Most violated class of each listed example."""
+        return self._search(examples, w, rescaling, sqrt_loss, as_blocks=False)
 
     def factored_oracle(
         self, indices: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool

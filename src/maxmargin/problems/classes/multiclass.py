@@ -139,16 +139,10 @@ class MulticlassProblem(PackedProblem):
             self._terms[key] = offsets, scales, bool(np.all(scales[others] == 1.0))
         return ClassTerms(*self._terms[key], self.cost_rows)
 
-    def oracle(
-        self,
-        indices: Ints,
-        w: Floats,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
+    def _most_violated(
+        self, examples: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
     ) -> Planes:
-        """Most violated class of each listed example; see `Problem.oracle`."""
-        examples = as_examples(indices, self.n_examples)
-        w = as_weights(w, self.n_features)
+        """Most violated class of each listed example."""
         terms = self.terms(Formulation(rescaling, sqrt_loss=sqrt_loss))
         best = np.empty(len(examples), np.int64)
         K = self.n_classes

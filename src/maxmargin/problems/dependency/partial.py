@@ -66,17 +66,11 @@ class PartialDependencyProblem(DependencyProblem):
         """There is no such search."""
         raise ValueError("there is no search for the k best trees where heads are known in part")
 
-    def oracle(
-        self,
-        indices: Ints,
-        w: Floats,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
+    def _most_violated(
+        self, examples: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
     ) -> Planes:
-        """Most violated tree of each listed sentence; see `Problem.oracle`."""
+        """Most violated tree of each listed sentence."""
         mode = search_mode(rescaling, sqrt_loss, self.options.zero_one)
-        examples = as_examples(indices, self.n_examples)
-        w = as_weights(w, self.n_features)
         work = self._work(examples)
         starts, found = self._allocate(examples)
         for r, i in enumerate(examples.tolist()):

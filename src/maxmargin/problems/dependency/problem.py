@@ -176,15 +176,11 @@ class DependencyProblem(PackedProblem):
         found = self.decoder.decode_keys(x, w)
         return Arcs(found.heads[1:], found.labels[1:])
 
-    def oracle(
-        self,
-        indices: Ints,
-        w: Floats,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
+    def _most_violated(
+        self, examples: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
     ) -> Planes:
-        """Most violated tree of each listed sentence; see `Problem.oracle`."""
-        return self.oracle_at_scale(indices, w, 1.0, rescaling, sqrt_loss)
+        """Most violated tree of each listed sentence."""
+        return self.oracle_at_scale(examples, w, 1.0, rescaling, sqrt_loss)
 
     @property
     def search_sizes(self) -> Floats:

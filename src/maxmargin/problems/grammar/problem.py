@@ -138,16 +138,10 @@ class GrammarProblem(PackedProblem):
             raise ValueError("the grammar has no derivation of the sentence")
         return found
 
-    def oracle(
-        self,
-        indices: Ints,
-        w: Floats,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
+    def _most_violated(
+        self, examples: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
     ) -> Planes:
-        """Most violated derivation of each listed sentence; see `Problem.oracle`."""
-        examples = as_examples(indices, self.n_examples)
-        weights = as_weights(w, self.n_features)
+        """Most violated derivation of each listed sentence."""
         mode = search_mode(rescaling, sqrt_loss, self.loss_name == "zero-one")
         capacity = int(self._row_bounds[examples].sum())
         out = empty_planes(len(examples), capacity)
@@ -157,7 +151,7 @@ class GrammarProblem(PackedProblem):
             self.sentences,
             self.gold,
             examples,
-            weights,
+            w,
             mode,
             self.loss_name == "zero-one",
             work,

@@ -26,7 +26,7 @@ from ...engine.packed_problem import PackedProblem, entries_of, matrix_of
 from ...engine.rows import add_rows, make_rows, score_rows
 from ...formulation import Formulation, Rescaling
 from ...problem import LARGE
-from ...search.limits import as_examples, as_weights, check_number_of_weights
+from ...search.limits import as_examples, check_number_of_weights
 from ...types import Bools, Floats, Ints
 from ...validation import as_floats
 from .measure import Measure
@@ -196,16 +196,11 @@ class MeasureProblem(PackedProblem):
         """Add ``factor * dpsi`` of a candidate to ``total``."""
         add_rows(self.rows, candidate.coefficients, factor, total)
 
-    def oracle(
-        self,
-        indices: Ints,
-        w: Floats,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
+    def _most_violated(
+        self, examples: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
     ) -> Planes:
-        """Most violated labels or ranking; see `Problem.oracle`."""
-        n = len(as_examples(indices, self.n_examples))
-        w = as_weights(w, self.n_features)
+        """Most violated labels or ranking."""
+        n = len(examples)
         formulation = Formulation(rescaling, sqrt_loss=sqrt_loss)
         candidate = self.best(self.scores(w), formulation)
         difference = np.zeros(self.n_features)

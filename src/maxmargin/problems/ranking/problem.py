@@ -16,7 +16,7 @@ from ...engine.oracle import Oracle
 from ...engine.packed_problem import PackedProblem, chunks_of, matrix_of, rows_at
 from ...engine.rows import add_rows, make_rows, row_scores, score_rows
 from ...formulation import Formulation, Rescaling
-from ...search.limits import as_examples, as_weights, check_number_of_weights
+from ...search.limits import as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, search_mode
 from ...types import Floats, Ints
 from .average_precision import find_by_average_precision
@@ -187,16 +187,10 @@ class RankingProblem(PackedProblem):
 
     # ----- the search ---------------------------------------------------------------------------
 
-    def oracle(
-        self,
-        indices: Ints,
-        w: Floats,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
+    def _most_violated(
+        self, examples: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
     ) -> Planes:
-        """Most violated ranking (or set of swaps) of each listed query; see `Problem.oracle`."""
-        examples = as_examples(indices, self.n_examples)
-        w = as_weights(w, self.n_features)
+        """Most violated ranking (or set of swaps) of each listed query."""
         queries, ranked = self.queries, make_ranked(self.queries, examples)
         score_documents(queries, examples, w, ranked)
         entries, most_entries = self._n_entries(examples)

@@ -116,16 +116,10 @@ class TreeProblem(PackedProblem):
     def write(self, examples: Ints, found: Ints) -> Planes:
         """Rows of these labellings, shape (len(examples), n_nodes), untrimmed."""
 
-    def oracle(
-        self,
-        indices: Ints,
-        w: Floats,
-        rescaling: Rescaling = "margin",
-        sqrt_loss: bool = False,
+    def _most_violated(
+        self, examples: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
     ) -> Planes:
-        """Most violated labelling of each listed example; see `Problem.oracle`."""
-        examples = as_examples(indices, self.n_examples)
-        w = as_weights(w, self.n_features)
+        """Most violated labelling of each listed example."""
         mode = search_mode(rescaling, sqrt_loss, self.loss_name == "zero-one")
         find: Callable[[Decoder, Floats], Candidate | None] | None = None
         if mode.kind == ERROR_COUNTS and not self.counts_errors:

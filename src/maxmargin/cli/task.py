@@ -8,16 +8,16 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...defaults import TOL
-
-if TYPE_CHECKING:
-    from ...formats.opening import Source
-    from ...metrics.tallies import Tally
-    from ..evaluation import Evaluation
-    from ..files import Model
-    from ..training import Examples, Plan, Training
+from ..defaults import TOL
 
 __all__ = ["Task"]
+
+if TYPE_CHECKING:
+    from ..formats.opening import Source
+    from ..metrics.tallies import Tally
+    from .evaluation import Evaluation
+    from .files import Model
+    from .training import Examples, Plan, Training
 
 
 class Task:
@@ -59,7 +59,7 @@ class Task:
 
     def plan(self, arguments: argparse.Namespace) -> Plan:
         """Check the options of train; the plan then reads the data."""
-        from ..training import Plan
+        from .training import Plan
 
         return Plan([], partial(self.make, arguments))
 
@@ -85,6 +85,6 @@ class Task:
 
     def count(self, estimator: Any, examples: Examples) -> Tally:
         """Scores of examples; those of reports, as a rule."""
-        from ...report.subjects import describe
+        from ..report.subjects import describe
 
         return describe(estimator, examples.X, examples.y, **examples.params).tally
