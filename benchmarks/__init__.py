@@ -5,5 +5,5 @@ Three kinds of small files make a benchmark, so that each can be added without t
 
 * ``datasets/``: arrays, settings, reference figures and limits of one data set;
 * ``solvers.py`` and ``peers/``: contestants, which are timed;
-* ``objective.py``: how good weights or tags are, whoever found them.
+* ``core/objective.py``: how good weights or tags are, whoever found them.
 """

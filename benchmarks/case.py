@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.formulation import Formulation
-from maxmargin.problem import Problem
+from maxmargin.core.formulation import Formulation
+from maxmargin.core.problem import Problem
 
 Floats = NDArray[np.float64]
 #: Makes a problem of the first so many examples, or of all.

@@ -20,7 +20,7 @@ from maxmargin.cluster.executor import InProcess, Reply, ShardConfig
 from maxmargin.cluster.loaders import cut
 from maxmargin.cluster.shard import ShardOptions, pack
 from maxmargin.cluster.solver import solve_by
-from maxmargin.problem import Problem
+from maxmargin.core.problem import Problem
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 
 from .case import FORMULATION, Case, Contestant, Options, Outcome, Target

@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.cold_start`` prints CPU seconds of a first fit and prediction of every
 estimator, imports included, each in a process of its own; with names of estimators, of those.
-``python -m benchmarks.cold_start --patches`` leaves out one patch of `maxmargin._numba` at a time.
+``python -m benchmarks.cold_start --patches`` leaves out one patch of
+`maxmargin.jit.numba_patches` at a time.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if chosen.measure:
         print(json.dumps(measure(*chosen.estimators)))
         return
-    from maxmargin._numba import NEEDED
     from maxmargin.cli.commands.warm_up import MADE_UP
+    from maxmargin.jit.numba_patches import NEEDED
 
     left_out = chosen.without or (["0", *NEEDED, "1"] if chosen.patches else ["0"])
     names = chosen.estimators or list(LARGE if chosen.patches else MADE_UP)

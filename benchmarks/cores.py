@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 import maxmargin as mm
-from maxmargin.engine.blas_threads import single_blas_thread
+from maxmargin.core.problem import Problem
 from maxmargin.engine.cuts.pool import make_pool
 from maxmargin.engine.oracle import Oracle
-from maxmargin.problem import Problem
+from maxmargin.engine.parallel.blas_threads import single_blas_thread
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import make_solver
 

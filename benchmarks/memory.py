@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin._jit import kernel
-from maxmargin.engine.arena import PLANE_BYTES, entry_types
-from maxmargin.engine.block_store import StepRule
-from maxmargin.engine.plane_kernels import ENTRIES, FEATURES, GRAM, PLANES
+from maxmargin.engine.store.arena import PLANE_BYTES, entry_types
+from maxmargin.engine.store.block_store import StepRule
+from maxmargin.engine.store.plane_kernels import ENTRIES, FEATURES, GRAM, PLANES
+from maxmargin.jit.decorator import kernel
 from maxmargin.problems.chain.store import ChainStore
 from maxmargin.solvers import make_solver
 

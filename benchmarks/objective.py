@@ -1,7 +1,7 @@
 """How good a result is, whoever found it: the same primal value, gap and F1 for us and for peers.
 
-The definitions are those of `maxmargin.objective` and `maxmargin.metrics`; nothing that a solver
-says of itself enters, except a dual value, the lower bound that every gap is taken against.
+The definitions are those of `maxmargin.core.objective` and `maxmargin.metrics`; nothing that a
+solver says of itself enters, except a dual value, the lower bound that every gap is taken against.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from maxmargin.core.formulation import Formulation
+from maxmargin.core.objective import Certificate, primal_value
+from maxmargin.core.problem import Problem
 from maxmargin.engine.violations import hinge_values
-from maxmargin.formulation import Formulation
 from maxmargin.metrics import chunk_scores
-from maxmargin.objective import Certificate, primal_value
-from maxmargin.problem import Problem
 
 from .case import FORMULATION, Case, Floats, Outcome, Tags
 from .timing import Measures

@@ -15,11 +15,11 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
-from maxmargin.cutting_planes import Planes, empty_planes, trim
+from maxmargin.core.cutting_planes import Planes, empty_planes, trim
+from maxmargin.core.formulation import Formulation
+from maxmargin.core.problem import Problem
 from maxmargin.engine.oracle import Oracle
 from maxmargin.engine.violations import violations
-from maxmargin.formulation import Formulation
-from maxmargin.problem import Problem
 from maxmargin.problems.chain.problem import ChainProblem
 
 from .case import Case, Contestant, Floats, Options, Outcome, Target

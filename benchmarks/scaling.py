@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from maxmargin.formulation import C_from_paper
+from maxmargin.core.formulation import C_from_paper
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import make_solver
 

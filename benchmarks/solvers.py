@@ -7,9 +7,9 @@ from functools import cache
 from itertools import pairwise
 from statistics import median
 
-from maxmargin.formulation import Formulation
-from maxmargin.objective import Certificate
-from maxmargin.result import Progress, Result
+from maxmargin.core.formulation import Formulation
+from maxmargin.core.objective import Certificate
+from maxmargin.core.result import Progress, Result
 from maxmargin.solvers import make_solver
 
 from .case import FORMULATION, Contestant, Outcome, Point, ProblemMaker

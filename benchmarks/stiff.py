@@ -18,10 +18,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from maxmargin._compiling import compile_seconds
-from maxmargin.formulation import Formulation
-from maxmargin.problem import Problem
-from maxmargin.result import Result
+from maxmargin.core.formulation import Formulation
+from maxmargin.core.problem import Problem
+from maxmargin.core.result import Result
+from maxmargin.jit.compiling import compile_seconds
 from maxmargin.solvers import SOLVERS, make_solver
 from maxmargin.solvers.base import Solver
 

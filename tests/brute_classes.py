@@ -5,8 +5,8 @@ import scipy.sparse as sp
 
 from brute import MulticlassTwin, Twin, _raw
 from cases import Case, random_costs, random_inputs
-from maxmargin.cutting_planes import Planes
-from maxmargin.problem import Problem
+from maxmargin.core.cutting_planes import Planes
+from maxmargin.core.problem import Problem
 from maxmargin.problems.classes.class_features import ClassFeatureProblem
 
 

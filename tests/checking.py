@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from brute import plane_terms
+from maxmargin.core.formulation import Formulation
 from maxmargin.engine.oracle import Oracle
-from maxmargin.formulation import Formulation
 
 ROUNDING = 1e-9
 RESCALINGS = ("margin", "slack", "none")

@@ -17,11 +17,11 @@ import numpy as np
 from brute_dependency import tree_case
 from brute_grammar import grammar_case
 from maxmargin import checkpoints
-from maxmargin.engine import sharding
+from maxmargin.core.formulation import Formulation
+from maxmargin.core.objective import primal_value
 from maxmargin.engine.accelerators import AdaptiveFeatures
+from maxmargin.engine.store import sharding
 from maxmargin.engine.violations import hinge_values
-from maxmargin.formulation import Formulation
-from maxmargin.objective import primal_value
 from resuming import CONSTRAINTS, TRAININGS, Training
 
 C = 2.0  # of `Training`

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from cases import BASIC_KINDS, make_case
-from maxmargin.formulation import Formulation
+from maxmargin.core.formulation import Formulation
 from maxmargin.solvers import SOLVERS, make_solver
 
 ONLINE = [name for name, solver in SOLVERS.items() if not solver.certified]

@@ -22,8 +22,8 @@ from brute_measures import measure_case
 from cases import chain_case, multiclass_case
 from constrained import KINDS as CONSTRAINTS
 from joint_kernels import Climbing, LabellingObjects, kernel, kernel_examples
-from maxmargin.cutting_planes import BoundedPlanes
-from maxmargin.formulation import Formulation
+from maxmargin.core.cutting_planes import BoundedPlanes
+from maxmargin.core.formulation import Formulation
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import SOLVERS, make_solver
 

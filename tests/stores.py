@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from brute import all_planes
 from checking import expand_blocks
-from maxmargin.engine.block_steps import ALL_PLANES, COORDINATES, FRANK_WOLFE, MVP, WSS2
-from maxmargin.engine.block_store import StepRule
-from maxmargin.engine.planes import PlaneStore
+from maxmargin.engine.steps.block_steps import ALL_PLANES, COORDINATES, FRANK_WOLFE, MVP, WSS2
+from maxmargin.engine.store.block_store import StepRule
+from maxmargin.engine.store.planes import PlaneStore
 from maxmargin.problems.classes.multiclass import ClassStore
 from maxmargin.problems.dependency.scores import arc_features
 from maxmargin.problems.dependency.store import TreeStore

@@ -7,10 +7,10 @@ from sklearn.exceptions import NotFittedError
 
 import maxmargin as mm
 from conftest import find_data
+from maxmargin.core.formulation import C_from_paper
 from maxmargin.datasets import make_homologues
 from maxmargin.features import AMINO_ACIDS, blosum62, log_odds_scores
 from maxmargin.formats import gapped_rows, pairs_of_rows, read_fasta_groups
-from maxmargin.formulation import C_from_paper
 from maxmargin.metrics import alignment_scores, pair_accuracies
 
 ROWS = [("ACGT", "A-GT"), ("TCGA", "T-GA"), ("GAT-", "GATC")]

@@ -7,8 +7,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import maxmargin as mm
 from cases import chain_case, multiclass_case
-from maxmargin.engine.blas_threads import single_blas_thread
-from maxmargin.formulation import Formulation
+from maxmargin.core.formulation import Formulation
+from maxmargin.engine.parallel.blas_threads import single_blas_thread
 from maxmargin.problems.classes import multiclass
 from maxmargin.solvers import SOLVERS, make_solver
 

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from brute import all_planes
 from cases import multiclass_case
 from exact_qp import solve_exactly
-from maxmargin.engine.block_steps import (
+from maxmargin.core.formulation import Formulation
+from maxmargin.engine.oracle import Oracle
+from maxmargin.engine.steps.block_steps import (
     ALL_PLANES,
     FRANK_WOLFE,
     MVP,
@@ -16,9 +18,7 @@ from maxmargin.engine.block_steps import (
     block_gap,
     improve_block,
 )
-from maxmargin.engine.block_store import StepRule, make_store
-from maxmargin.engine.oracle import Oracle
-from maxmargin.formulation import Formulation
+from maxmargin.engine.store.block_store import StepRule, make_store
 
 RULES = {"frank-wolfe": FRANK_WOLFE, "mvp": MVP, "wss2": WSS2, "all-planes": ALL_PLANES}
 EXACT_RULES = {name: RULES[name] for name in ("mvp", "wss2", "all-planes")}

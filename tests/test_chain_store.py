@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from cases import chain_case
 from checking import expand_blocks
-from maxmargin.engine import threads
-from maxmargin.engine.block_steps import WSS2
-from maxmargin.engine.block_store import StepRule, make_store
+from maxmargin.core.formulation import Formulation
 from maxmargin.engine.oracle import Oracle
-from maxmargin.engine.planes import PlaneStore
+from maxmargin.engine.parallel import threads
+from maxmargin.engine.parallel.threads import Threads
 from maxmargin.engine.rows import make_rows
-from maxmargin.engine.threads import Threads
+from maxmargin.engine.steps.block_steps import WSS2
+from maxmargin.engine.store.block_store import StepRule, make_store
+from maxmargin.engine.store.planes import PlaneStore
 from maxmargin.engine.violations import hinge_values
-from maxmargin.formulation import Formulation
 from maxmargin.problems.chain import store as chain_store
 from maxmargin.problems.chain.kernels import NEAR, SEVERAL, token_scores
 from maxmargin.problems.chain.problem import ChainProblem

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import maxmargin as mm
-from maxmargin.cutting_planes import Planes
+from maxmargin.core.cutting_planes import Planes
 
 K, N_INPUTS = 4, 3
 RNG = np.random.default_rng(0)

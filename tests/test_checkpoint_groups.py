@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import maxmargin as mm
-from maxmargin.engine import run
+from maxmargin.engine.training import run
 from resuming import SERIES, go_on_elsewhere, words
 
 

@@ -14,10 +14,10 @@ import pytest
 
 import maxmargin as mm
 from maxmargin import checkpoints
-from maxmargin.engine import run
-from maxmargin.engine.state import from_text
+from maxmargin.core.formulation import Formulation
+from maxmargin.engine.training import run
+from maxmargin.engine.training.state import from_text
 from maxmargin.estimators.early_stopping import EarlyStopping, choosing
-from maxmargin.formulation import Formulation
 from maxmargin.solvers import make_solver
 from resuming import TRAININGS, Training, chains, classes, go_on_elsewhere, outcome, words
 

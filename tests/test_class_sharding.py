@@ -6,11 +6,11 @@ import scipy.sparse as sp
 
 from exact_qp import solve_exactly
 from maxmargin import MulticlassSVM
-from maxmargin.engine.block_steps import ALL_PLANES
-from maxmargin.engine.block_store import StepRule
+from maxmargin.core.formulation import Formulation
 from maxmargin.engine.oracle import Oracle
-from maxmargin.engine.threads import Threads
-from maxmargin.formulation import Formulation
+from maxmargin.engine.parallel.threads import Threads
+from maxmargin.engine.steps.block_steps import ALL_PLANES
+from maxmargin.engine.store.block_store import StepRule
 from maxmargin.problems.classes import class_sharding
 from maxmargin.problems.classes.class_store import ClassStore
 from maxmargin.problems.classes.multiclass import MulticlassProblem

@@ -13,7 +13,7 @@ from maxmargin.cli import main
 from maxmargin.cli.held_out import split
 from maxmargin.cli.options import values_of_C
 from maxmargin.cli.training import Examples
-from maxmargin.engine.run import Run
+from maxmargin.engine.training.run import Run
 from maxmargin.formats import read_columns, read_svmlight
 from maxmargin.metrics import chunk_f1
 

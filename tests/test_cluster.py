@@ -28,14 +28,14 @@ from maxmargin.cluster.executor import ClusterLost, InProcess, ShardConfig
 from maxmargin.cluster.loaders import FileShard, cut
 from maxmargin.cluster.shard import Packed, ShardOptions, pack, products
 from maxmargin.cluster.solver import solve_by
+from maxmargin.core.formulation import Formulation
+from maxmargin.core.objective import primal_value
+from maxmargin.core.weight_constraints import WeightConstraints
 from maxmargin.engine.violations import hinge_values
 from maxmargin.features import PackedSequences
-from maxmargin.formulation import Formulation
-from maxmargin.objective import primal_value
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import Auto, OneSlack
-from maxmargin.weight_constraints import WeightConstraints
 from solving import check_optimal, medium_chains, medium_classes
 from structures import STRUCTURES, small_case
 

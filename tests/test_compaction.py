@@ -5,7 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.engine.compaction import keep_blocks, keep_blocks_by_use, keep_products, keep_rows
+from maxmargin.engine.store.compaction import (
+    keep_blocks,
+    keep_blocks_by_use,
+    keep_products,
+    keep_rows,
+)
 
 pytestmark = pytest.mark.nojit
 seeds = st.integers(0, 2**31 - 1)

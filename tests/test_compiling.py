@@ -17,10 +17,10 @@ import numba
 import pytest
 
 import maxmargin as mm
-from maxmargin import _compiling
-from maxmargin._compiling import compile_seconds, interrupted_compiling
-from maxmargin._numba import compile_aside
-from maxmargin.formulation import Formulation
+from maxmargin.core.formulation import Formulation
+from maxmargin.jit import compiling
+from maxmargin.jit.compiling import compile_seconds, interrupted_compiling
+from maxmargin.jit.numba_patches import compile_aside
 from maxmargin.progress import ProgressDisplay
 from maxmargin.registry import task_of
 from maxmargin.solvers import make_solver
@@ -82,7 +82,7 @@ def test_garbage_is_collected_rarely_as_long_as_there_is_a_compilation():
     seen.append(gc.get_threshold())
     may_end.set()
     other.join()
-    assert seen == 3 * [_compiling.RARELY]
+    assert seen == 3 * [compiling.RARELY]
     assert gc.get_threshold() == usual
 
 
@@ -90,7 +90,7 @@ def test_garbage_is_collected_rarely_as_long_as_there_is_a_compilation():
 def quiet_so_far(monkeypatch):
     """As in a process that has compiled nothing yet."""
     for name, value in (("kernels", 0), ("seconds", 0.0), ("is_announced", False)):
-        monkeypatch.setattr(_compiling._Clock, name, value)
+        monkeypatch.setattr(compiling._Clock, name, value)
 
 
 def announcements(caplog):
@@ -98,29 +98,29 @@ def announcements(caplog):
 
 
 def test_a_long_compilation_is_announced_once(monkeypatch, caplog, quiet_so_far):
-    monkeypatch.setattr(_compiling, "PATIENCE", 0.01)
+    monkeypatch.setattr(compiling, "PATIENCE", 0.01)
     slow = SlowDispatcher(lambda: time.sleep(0.1))
     with caplog.at_level(logging.WARNING, logger="maxmargin"):
         slow.compile(())
         slow.compile(())
-    assert announcements(caplog) == [_compiling.ANNOUNCEMENT % ("", _compiling.NOT_KEPT)]
+    assert announcements(caplog) == [compiling.ANNOUNCEMENT % ("", compiling.NOT_KEPT)]
 
 
 def test_it_names_the_task_and_comes_once_in_a_process(monkeypatch, caplog, quiet_so_far):
     clock, skipped = time.perf_counter, [0.0]
     monkeypatch.setattr(time, "perf_counter", lambda: clock() + skipped[0])
     slow = SlowDispatcher(lambda: skipped.__setitem__(0, skipped[0] + 3.0))
-    with _compiling.compiling_for("tag"), _compiling.compiling_for(None):
+    with compiling.compiling_for("tag"), compiling.compiling_for(None):
         slow.compile(())
         skipped[0] += 1e4  # a long time without any
         slow.compile(())
-    assert announcements(caplog) == [_compiling.ANNOUNCEMENT % (" of tag", _compiling.NOT_KEPT)]
+    assert announcements(caplog) == [compiling.ANNOUNCEMENT % (" of tag", compiling.NOT_KEPT)]
 
 
 def test_half_a_second_is_not_announced_where_progress_is_shown(monkeypatch, caplog, quiet_so_far):
     clock, skipped, shown = time.perf_counter, [0.0], []
     monkeypatch.setattr(time, "perf_counter", lambda: clock() + skipped[0])
-    with _compiling.announce_compiling(shown.append):
+    with compiling.announce_compiling(shown.append):
         SlowDispatcher(lambda: skipped.__setitem__(0, 0.5)).compile(())
     assert not announcements(caplog) and not shown
 
@@ -130,21 +130,21 @@ def test_a_fit_names_its_task(caplog, quiet_so_far, monkeypatch):
 
     class Noticed(mm.MulticlassSVM):
         def _training_set(self, *given, **named_ones):
-            named.append(_compiling._Clock.tasks[-1])
+            named.append(compiling._Clock.tasks[-1])
             return super()._training_set(*given, **named_ones)
 
     Noticed().fit([[0.0], [1.0]], [0, 1])
-    assert set(named) == {"multiclass"} and not _compiling._Clock.tasks
+    assert set(named) == {"multiclass"} and not compiling._Clock.tasks
     assert task_of(mm.StructuralSVM) == "StructuralSVM"
 
 
 def test_many_short_ones_are_announced_too(monkeypatch, caplog, quiet_so_far):
     """It is the sum that users wait for."""
-    monkeypatch.setattr(_compiling, "PATIENCE", 1000.0)
+    monkeypatch.setattr(compiling, "PATIENCE", 1000.0)
     short = SlowDispatcher(lambda: None)
     short.compile(())
     assert not announcements(caplog)
-    monkeypatch.setattr(_compiling._Clock, "seconds", 1000.0)
+    monkeypatch.setattr(compiling._Clock, "seconds", 1000.0)
     short.compile(())
     assert len(announcements(caplog)) == 1
 
@@ -155,17 +155,17 @@ def test_a_short_one_is_not(caplog, quiet_so_far):
 
 
 def test_reading_the_cache_is_no_compilation(monkeypatch, caplog, quiet_so_far):
-    monkeypatch.setattr(_compiling, "PATIENCE", 0.0)
-    monkeypatch.setattr(_compiling, "TICK", 0.01)
-    _compiling.in_compiler_thread(lambda: time.sleep(0.05), True)
+    monkeypatch.setattr(compiling, "PATIENCE", 0.0)
+    monkeypatch.setattr(compiling, "TICK", 0.01)
+    compiling.in_compiler_thread(lambda: time.sleep(0.05), True)
     assert not caplog.records
-    _compiling.in_compiler_thread(_compiling.note_compilation, True)  # as a cache that has nothing
-    assert announcements(caplog) == [_compiling.ANNOUNCEMENT % ("", _compiling.KEPT)]
+    compiling.in_compiler_thread(compiling.note_compilation, True)  # as a cache that has nothing
+    assert announcements(caplog) == [compiling.ANNOUNCEMENT % ("", compiling.KEPT)]
 
 
 def test_where_progress_is_shown_it_says_how_far_things_are(monkeypatch, caplog, quiet_so_far):
-    monkeypatch.setattr(_compiling, "PATIENCE", 0.02)
-    monkeypatch.setattr(_compiling, "TICK", 0.01)
+    monkeypatch.setattr(compiling, "PATIENCE", 0.02)
+    monkeypatch.setattr(compiling, "TICK", 0.01)
     shown = []
 
     def until_told_of_twice():
@@ -174,7 +174,7 @@ def test_where_progress_is_shown_it_says_how_far_things_are(monkeypatch, caplog,
             time.sleep(0.01)
 
     slow = SlowDispatcher(until_told_of_twice)
-    with _compiling.announce_compiling(shown.append):
+    with compiling.announce_compiling(shown.append):
         slow.compile(())
         slow.compile(())
     assert len(announcements(caplog)) == 1
@@ -187,14 +187,14 @@ def test_where_progress_is_shown_it_says_how_far_things_are(monkeypatch, caplog,
 
 @pytest.mark.parametrize("live", [False, True])
 def test_a_display_shows_compilation(monkeypatch, caplog, quiet_so_far, live):
-    monkeypatch.setattr(_compiling, "PATIENCE", 0.0)
+    monkeypatch.setattr(compiling, "PATIENCE", 0.0)
     stream = io.StringIO()
     if live:
         stream.isatty = lambda: True
     with ProgressDisplay(10, stream=stream):
         SlowDispatcher(lambda: time.sleep(0.01)).compile(())
     assert "training  compiling kernels: 1 so far, " in stream.getvalue()
-    assert not _compiling._Clock.shows
+    assert not compiling._Clock.shows
 
 
 def test_an_interrupt_does_not_wait_for_the_compiler():
@@ -235,10 +235,10 @@ def test_the_clock_of_training_leaves_compilation_out(monkeypatch):
 
 SCRIPT = """
 import logging, sys
-from maxmargin import _jit
+from maxmargin.jit import decorator
 logging.basicConfig(format="%(name)s: %(message)s")
 
-@_jit.kernel
+@decorator.kernel
 def double(x):
     return 2 * x
 
@@ -299,7 +299,7 @@ def test_without_any_folder_kernels_work_and_it_is_told_what_that_costs(tmp_path
     for name in ("cache", "home", "__pycache__"):
         (tmp_path / name).write_text("no folder")
     script = SCRIPT.replace(
-        "print(", "from maxmargin import _compiling\n_compiling.PATIENCE = 0.0\nprint("
+        "print(", "from maxmargin.jit import compiling\ncompiling.PATIENCE = 0.0\nprint("
     )
     (tmp_path / "kernels.py").write_text(script)
     home = str(tmp_path / "home")
@@ -312,4 +312,4 @@ def test_without_any_folder_kernels_work_and_it_is_told_what_that_costs(tmp_path
         text=True,
     )
     assert done.stdout == "3.0\n", done.stderr
-    assert done.stderr == f"maxmargin: {_compiling.ANNOUNCEMENT % ('', _compiling.NOT_KEPT)}\n"
+    assert done.stderr == f"maxmargin: {compiling.ANNOUNCEMENT % ('', compiling.NOT_KEPT)}\n"

@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 import maxmargin as mm
 from cases import chain_case
 from constrained import KINDS, objective, solve_constrained
-from maxmargin.engine.convergence import NO_BETTER, WINDOW, Plateau, StallDetector
-from maxmargin.formulation import Formulation
-from maxmargin.objective import Certificate, Stopping, line_step
+from maxmargin.core.formulation import Formulation
+from maxmargin.core.objective import Certificate, Stopping, line_step
+from maxmargin.engine.training.convergence import NO_BETTER, WINDOW, Plateau, StallDetector
 from maxmargin.solvers import make_solver
 from solving import (
     ALL_SOLVERS,

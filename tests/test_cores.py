@@ -17,13 +17,13 @@ from scipy.sparse import csr_matrix
 
 import maxmargin as mm
 from every_estimator import KINDS, make
+from maxmargin.core.formulation import Formulation
+from maxmargin.core.problem import Problem
 from maxmargin.engine import oracle as asking
-from maxmargin.engine import threads
 from maxmargin.engine.oracle import Oracle
-from maxmargin.engine.threads import Threads, count_threads, each_range, parallel_chunks
+from maxmargin.engine.parallel import threads
+from maxmargin.engine.parallel.threads import Threads, count_threads, each_range, parallel_chunks
 from maxmargin.engine.violations import hinge_values
-from maxmargin.formulation import Formulation
-from maxmargin.problem import Problem
 from maxmargin.solvers import SOLVERS, certify, make_solver
 from structures import STRUCTURES
 from test_reproducibility import chains

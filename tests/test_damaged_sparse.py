@@ -12,7 +12,7 @@ from tests.damaged_sparse import DAMAGES, damaged
 from tests.every_estimator import KINDS, sequences
 
 import maxmargin as mm
-from maxmargin.sparse_format import check_sparse
+from maxmargin.utils.sparse_format import check_sparse
 
 ROOT = Path(__file__).parents[1]
 KINDS_AT_A_TIME = 6

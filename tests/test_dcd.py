@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from brute import all_planes
 from cases import make_case
-from maxmargin.engine.block_steps import COORDINATES, block_gap, sweep_block
-from maxmargin.engine.block_store import StepRule, make_store
+from maxmargin.core.formulation import Formulation
 from maxmargin.engine.oracle import Oracle
-from maxmargin.engine.planes import PlaneStore
-from maxmargin.formulation import Formulation
+from maxmargin.engine.steps.block_steps import COORDINATES, block_gap, sweep_block
+from maxmargin.engine.store.block_store import StepRule, make_store
+from maxmargin.engine.store.planes import PlaneStore
 from solving import (
     check_certificate,
     check_optimal,

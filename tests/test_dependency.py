@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from brute_dependency import FEW_TEMPLATES, all_trees, random_sentence, tree_case
 from checking import check_oracle
-from maxmargin.problem import Problem
+from maxmargin.core.problem import Problem
 from maxmargin.problems.dependency.decoder import DependencyDecoder
 from maxmargin.problems.dependency.features import (
     DEFAULT_TEMPLATES,

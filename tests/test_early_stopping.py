@@ -5,10 +5,10 @@ import pytest
 
 import maxmargin as mm
 from every_estimator import KINDS
+from maxmargin.core.result import Progress
 from maxmargin.estimators.early_stopping import EarlyStopping, choosing
 from maxmargin.features import WindowFeatures
 from maxmargin.problems.chain.store import ChainStore
-from maxmargin.result import Progress
 
 PROBLEM_WEIGHTS = ChainStore.problem_weights.fget
 RNG = np.random.default_rng(0)

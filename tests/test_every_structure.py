@@ -22,7 +22,7 @@ from checking import (
     check_ranking,
 )
 from exact_qp import can_be_met, solve_exactly
-from maxmargin.formulation import Formulation
+from maxmargin.core.formulation import Formulation
 from solving import (
     ALL_SOLVERS,
     ONLINE,

@@ -14,8 +14,8 @@ import pytest
 
 import maxmargin as mm
 from maxmargin import checkpoints, persistence
-from maxmargin.engine.state import from_text, to_text
-from maxmargin.schema import as_sparse, checked_arrays, flags, numbers, rows_at, whole
+from maxmargin.engine.training.state import from_text, to_text
+from maxmargin.utils.schema import as_sparse, checked_arrays, flags, numbers, rows_at, whole
 from resuming import TRAININGS
 
 FOLDER = Path(__file__).parent

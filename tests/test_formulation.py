@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import multiclass_case
-from maxmargin.cutting_planes import Planes
+from maxmargin.core.cutting_planes import Planes
+from maxmargin.core.formulation import C_from_paper, C_to_paper, Formulation
+from maxmargin.core.objective import Certificate, Stopping, dual_value, line_step, primal_value
 from maxmargin.engine.oracle import OracleResult
 from maxmargin.engine.violations import hinge_values, violations
-from maxmargin.formulation import C_from_paper, C_to_paper, Formulation
-from maxmargin.objective import Certificate, Stopping, dual_value, line_step, primal_value
 
 # The table of formulations, row by row: (slack, rescaling, sqrt_loss) and what Delta = 4 becomes.
 TABLE = {

@@ -9,9 +9,9 @@ from scipy.optimize import LinearConstraint
 import maxmargin as mm
 from brute_general import program_case
 from checking import dense_rows, values_of
-from maxmargin.cutting_planes import split_bounds
+from maxmargin.core.cutting_planes import split_bounds
+from maxmargin.core.formulation import Formulation
 from maxmargin.engine.violations import hinge_values
-from maxmargin.formulation import Formulation
 from solving import check_certificate, solve
 from structures import STRUCTURES, small_case
 

@@ -5,12 +5,12 @@ import pytest
 import scipy.sparse as sp
 
 import maxmargin as mm
+from maxmargin.core.formulation import Formulation
 from maxmargin.engine.packed_problem import same_columns
 from maxmargin.engine.rows import make_rows
-from maxmargin.engine.state import extends
+from maxmargin.engine.training.state import extends
 from maxmargin.estimators.parameters import solver_of
 from maxmargin.features import WindowFeatures
-from maxmargin.formulation import Formulation
 from maxmargin.solvers import make_solver
 from maxmargin.solvers.base import TrainingRequest
 from structures import STRUCTURES

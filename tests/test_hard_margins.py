@@ -9,9 +9,10 @@ from brute import all_planes
 from brute_classes import FORMS, PythonClasses, PythonClassTwin
 from cases import Case, chain_case
 from exact_qp import can_be_met, solve_exactly
-from maxmargin.formulation import Formulation
-from maxmargin.solvers import make_solver, n_slack
+from maxmargin.core.formulation import Formulation
+from maxmargin.solvers import make_solver
 from maxmargin.solvers.base import TrainingRequest
+from maxmargin.solvers.cutting_plane import n_slack
 
 
 def draw(seed, form, n_wrong=0):

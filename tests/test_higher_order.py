@@ -14,10 +14,10 @@ from cases import CHAIN_LOSSES, random_inputs
 from checking import SEARCHES, check_k_best, check_oracle, dense_rows, values_of
 from maxmargin import check_problem
 from maxmargin.cli import main
+from maxmargin.core.formulation import Formulation
 from maxmargin.engine.accelerators import accelerators_of
-from maxmargin.engine.state import extends
+from maxmargin.engine.training.state import extends
 from maxmargin.features import WindowFeatures
-from maxmargin.formulation import Formulation
 from maxmargin.problems.chain.layout import LabelTuples, label_tuples
 from maxmargin.problems.chain.problem import ChainProblem
 

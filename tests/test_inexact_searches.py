@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
-from maxmargin.cutting_planes import Planes, split_bounds, stack
+from maxmargin.core.cutting_planes import Planes, split_bounds, stack
+from maxmargin.core.formulation import Formulation
+from maxmargin.core.objective import primal_value
+from maxmargin.core.problem import Problem
 from maxmargin.engine import oracle as asking
 from maxmargin.engine.oracle import Oracle
 from maxmargin.engine.violations import hinge_values
-from maxmargin.formulation import Formulation
-from maxmargin.objective import primal_value
-from maxmargin.problem import Problem
 from maxmargin.search.margin_search import search_of
 from maxmargin.solvers import SOLVERS, make_solver
 from maxmargin.solvers.certify import certify

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from brute_classes import PythonClasses
-from maxmargin.engine.interrupts import InterruptWatch
-from maxmargin.formulation import Formulation
+from maxmargin.core.formulation import Formulation
+from maxmargin.engine.training.interrupts import InterruptWatch
 from maxmargin.solvers import SOLVERS, make_solver
 from solving import small_case
 

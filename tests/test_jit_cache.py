@@ -12,10 +12,11 @@ import numba
 import numpy as np
 import pytest
 
-from maxmargin import _compiling, _jit, _numba, _warn
+from maxmargin.jit import compiling, decorator, numba_patches
+from maxmargin.utils import warn
 
 CALLEE = """
-from ._jit import kernel
+from .jit.decorator import kernel
 
 @kernel
 def step(x):
@@ -23,7 +24,7 @@ def step(x):
 """
 
 CALLER = """
-from ._jit import kernel
+from .jit.decorator import kernel
 from .callee import step
 
 @kernel
@@ -32,7 +33,7 @@ def twice(x):
 """
 
 OUTSIDE = """
-from minipkg._jit import kernel
+from minipkg.jit.decorator import kernel
 from minipkg.callee import step
 
 @kernel
@@ -55,9 +56,11 @@ def folder(tmp_path):
     package = tmp_path / "minipkg"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    for module in (_jit, _numba, _compiling, _warn):
+    for module in (decorator, numba_patches, compiling, warn):
         source = Path(module.__file__)
-        (package / source.name).write_bytes(source.read_bytes())
+        (package / source.parent.name).mkdir(exist_ok=True)
+        (package / source.parent.name / "__init__.py").write_text("")
+        (package / source.parent.name / source.name).write_bytes(source.read_bytes())
     (package / "callee.py").write_text(CALLEE.format(increment=10))
     (package / "caller.py").write_text(CALLER)
     (tmp_path / "outside.py").write_text(OUTSIDE)
@@ -107,7 +110,7 @@ def test_a_class_that_moved_does_not_break_an_old_cache(folder):
     """The cache names the classes of arguments; an upgrade may have put them elsewhere."""
     pair = "from typing import NamedTuple\n\nclass Pair(NamedTuple):\n    a: float\n    b: float\n"
     caller = """
-from ._jit import kernel
+from .jit.decorator import kernel
 from .{home} import Pair
 
 @kernel
@@ -129,8 +132,8 @@ use.stats = add.stats
 
 def test_what_kernels_do_not_import_does_not_invalidate_the_cache(folder):
     run(folder)
-    (folder / "minipkg" / "other.py").write_text("from ._jit import kernel\n")
-    (folder / "minipkg" / "__init__.py").write_text("from . import other, _jit\n")
+    (folder / "minipkg" / "other.py").write_text("from .jit.decorator import kernel\n")
+    (folder / "minipkg" / "__init__.py").write_text("from . import other, jit\n")
     assert run(folder)["hits"] == 1
 
 
@@ -149,7 +152,7 @@ def test_constants_that_reach_a_kernel_through_other_modules_invalidate_it(folde
     (package / "constants.py").write_text("SIZE = 1.0\n")
     (package / "between.py").write_text(statement + "\n")
     (package / "caller.py").write_text(
-        "from ._jit import kernel\nfrom .between import SIZE\n\n"
+        "from .jit.decorator import kernel\nfrom .between import SIZE\n\n"
         "@kernel\ndef twice(x):\n    return 2.0 * x * SIZE\n"
     )
     assert run(folder)["result"] == 2.0
@@ -178,9 +181,9 @@ def test_unknown_numba_internals_mean_no_cache(monkeypatch, caplog):
     def changed(dispatcher, stamp):
         raise AttributeError("no attribute '_cache_file'")
 
-    monkeypatch.setattr(_numba, "stamp_cache", changed)
-    with caplog.at_level(logging.DEBUG, logger=_jit.__name__):
-        compiled = _jit.kernel(_add_one)
+    monkeypatch.setattr(numba_patches, "stamp_cache", changed)
+    with caplog.at_level(logging.DEBUG, logger=decorator.__name__):
+        compiled = decorator.kernel(_add_one)
         assert compiled(1) == 2
     assert "without a cache" in caplog.text and "_cache_file" in caplog.text
 
@@ -189,7 +192,7 @@ def _add_one(x):
     return x + 1
 
 
-@pytest.mark.parametrize("name", _numba.NEEDED)
+@pytest.mark.parametrize("name", numba_patches.NEEDED)
 def test_kernels_do_without_any_one_patch(folder, name):
     assert run(folder, MAXMARGIN_PLAIN_NUMBA=name)["result"] == 21.0
 
@@ -201,7 +204,7 @@ def test_plain_numba_keeps_its_own_cache(folder):
 
 
 def test_a_version_of_numba_that_was_never_tested_is_used_plain_with_one_warning(folder):
-    source = folder / "minipkg" / "_numba.py"
+    source = folder / "minipkg" / "jit" / "numba_patches.py"
     text = re.sub(r"LAST_TESTED = .*", "LAST_TESTED = (0, 1), (0, 2)", source.read_text(), count=1)
     source.write_text(text)
     done = run_process(folder)
@@ -215,21 +218,23 @@ def test_a_version_of_numba_that_was_never_tested_is_used_plain_with_one_warning
 
 @pytest.fixture
 def decide_again():
-    _numba.patches.cache_clear()
+    numba_patches.patches.cache_clear()
     yield
-    _numba.patches.cache_clear()
+    numba_patches.patches.cache_clear()
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
-@pytest.mark.parametrize("name", _numba.NEEDED)
+@pytest.mark.parametrize("name", numba_patches.NEEDED)
 def test_a_patch_whose_parts_numba_has_not_is_not_made(decide_again, monkeypatch, name):
-    monkeypatch.delenv(_numba.SWITCH, raising=False)
-    monkeypatch.setitem(_numba.NEEDED, name, "dispatcher.compile dispatcher.no_such_part.at_all")
-    assert _numba.patches() == set(_numba.NEEDED) - {name}
-    assert _jit.kernel(_add_one)(1) == 2
+    monkeypatch.delenv(numba_patches.SWITCH, raising=False)
+    monkeypatch.setitem(
+        numba_patches.NEEDED, name, "dispatcher.compile dispatcher.no_such_part.at_all"
+    )
+    assert numba_patches.patches() == set(numba_patches.NEEDED) - {name}
+    assert decorator.kernel(_add_one)(1) == 2
 
 
-@_jit.kernel
+@decorator.kernel
 def _largest(values):
     best = -np.inf
     for value in values:
@@ -246,7 +251,7 @@ def test_kernels_keep_infinities_with_and_without_jit():
 NAMES = ("first", "second")
 
 
-@_jit.kernel
+@decorator.kernel
 def _checked(values, k):
     if k < 0:
         raise ValueError("negative")
@@ -254,7 +259,7 @@ def _checked(values, k):
     return values[k:].copy()
 
 
-@_jit.kernel
+@decorator.kernel
 def _borrows(values, k):
     return _checked(values, k).sum() + len(_checked(values, k))
 
@@ -274,15 +279,15 @@ def test_kernels_lend_code_without_machine_code_of_their_own(capfd):
     assert capfd.readouterr().out.count("second") == 41
 
 
-@_jit.kernel(inline=True)
+@decorator.kernel(inline=True)
 def _ask_for(values, k):
-    _numba.prefetch(values, k)
+    numba_patches.prefetch(values, k)
 
 
-@_jit.kernel
+@decorator.kernel
 def _asks(values):
     _ask_for(values, 2)
-    _numba.prefetch(values, 0)
+    numba_patches.prefetch(values, 0)
     return values.sum()
 
 
@@ -295,7 +300,7 @@ def test_lines_are_asked_for():
         assert "@cfunc" not in code  # nobody calls kernels from C
 
 
-@_jit.kernel(allocates=False)
+@decorator.kernel(allocates=False)
 def _sum_of_slices(pair):
     total = 0.0
     for start in range(len(pair[0])):
@@ -312,22 +317,22 @@ def test_kernels_that_do_not_count_references_leave_them_alone():
     assert [sys.getrefcount(array) for array in pair] == before
 
 
-@_jit.kernel(allocates=False)
+@decorator.kernel(allocates=False)
 def _pair_and_slice(pair):
     return pair, pair[0][1:]
 
 
-@_jit.kernel(allocates=False)
+@decorator.kernel(allocates=False)
 def _slice_or_none(pair):
     return pair[0][1:] if len(pair[0]) > 1 else None
 
 
-@_jit.kernel(inline=True)
+@decorator.kernel(inline=True)
 def _inline_slice(pair):
     return pair[0][1:], 1
 
 
-@_jit.kernel
+@decorator.kernel
 def _length_of_slice(pair):
     return len(_inline_slice(pair)[0])
 
@@ -340,14 +345,14 @@ def test_an_array_that_nobody_has_counted_is_not_returned(caller):
             caller((np.arange(3.0), np.ones(3)))
 
 
-@_jit.kernel
+@decorator.kernel
 def _sum_of_copy(values):
     copy = np.empty(len(values))
     copy[:] = values
     return copy.sum()
 
 
-@_jit.kernel(allocates=False)
+@decorator.kernel(allocates=False)
 def _first_to_call(values):
     return _sum_of_copy(values)
 

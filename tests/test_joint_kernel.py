@@ -13,7 +13,7 @@ import maxmargin as mm
 from brute import all_planes
 from brute_general import KernelLabels, ListedTwin
 from exact_qp import solve_exactly
-from maxmargin.formulation import Formulation
+from maxmargin.core.formulation import Formulation
 from maxmargin.problems.general.kernel_points import output_key
 from maxmargin.solvers import SOLVERS
 from solving import ONLINE, SLOW, solve

@@ -12,8 +12,8 @@ import pytest
 import maxmargin as mm
 from brute_general import KernelLabels
 from joint_kernels import Climbing, Labelling, LabellingObjects, kernel, kernel_examples
-from maxmargin.engine import processes
-from maxmargin.formulation import Formulation
+from maxmargin.core.formulation import Formulation
+from maxmargin.engine.parallel import processes
 from maxmargin.problems.general.kernel_points import output_key
 from maxmargin.problems.general.output_texts import OutputTexts
 from maxmargin.solvers import make_solver

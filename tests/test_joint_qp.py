@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from exact_qp import solve_exactly
 from maxmargin.engine.feature_blocks import single_weights
-from maxmargin.engine.joint_planes import NO_PRODUCTS, KnownProducts, PlaneRows, all_products
-from maxmargin.engine.joint_qp import JointPlanes, solve_jointly
+from maxmargin.engine.steps.joint_qp import JointPlanes, solve_jointly
+from maxmargin.engine.store.joint_planes import NO_PRODUCTS, KnownProducts, PlaneRows, all_products
 
 
 def random_blocks(rng, n, d, largest):

@@ -7,16 +7,16 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
-import maxmargin.engine.planes as planes
+import maxmargin.engine.store.planes as planes
 from cases import chain_case, multiclass_case
-from maxmargin.engine import plane_memory
-from maxmargin.engine.block_steps import WSS2
-from maxmargin.engine.block_store import StepRule
+from maxmargin.core.formulation import Formulation
 from maxmargin.engine.cuts import working_sets
 from maxmargin.engine.oracle import Oracle
-from maxmargin.engine.planes import PlaneStore
-from maxmargin.engine.run import StopTraining
-from maxmargin.formulation import Formulation
+from maxmargin.engine.steps.block_steps import WSS2
+from maxmargin.engine.store import plane_memory
+from maxmargin.engine.store.block_store import StepRule
+from maxmargin.engine.store.planes import PlaneStore
+from maxmargin.engine.training.run import StopTraining
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes import class_store
 from maxmargin.problems.classes.class_store import ClassStore

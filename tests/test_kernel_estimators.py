@@ -19,10 +19,10 @@ import maxmargin as mm
 from brute import ChainTwin, MulticlassTwin, all_planes
 from brute_measures import LabelTwin
 from exact_qp import solve_exactly
+from maxmargin.core.formulation import Formulation
 from maxmargin.features import KernelMap
 from maxmargin.features.kernels import functions as kernel_basis
 from maxmargin.features.kernels import map as kernel_map
-from maxmargin.formulation import Formulation
 from maxmargin.problems.measures.measure import Measure
 
 RNG = np.random.default_rng(0)

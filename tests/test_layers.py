@@ -11,11 +11,11 @@ PACKAGE = ROOT / "src" / "maxmargin"
 
 # The lowest first; ARCHITECTURE.md has these lines too.
 LAYERS = """\
-    _version  _warn  _compiling  _numba  _jit  types  sparse_format
-    validation  tables  defaults  registry  schema  sklearn_bases
-    weight_constraints  formulation  result  time_left  cutting_planes
-    search
-    problem  objective  checking
+    _version  utils
+    jit  registry
+    core
+    search  time_left
+    checking
     engine
     problems
     solvers
@@ -171,7 +171,7 @@ def test_imports_are_relative():
 WRITING = {
     "formats/writing.py": "the one that does",
     "cli/console.py": "opens the null device",
-    "engine/processes.py": "lends a problem to other processes, by a file that it removes",
+    "engine/parallel/processes.py": "lends a problem to other processes, by a file that it removes",
 }
 
 

@@ -8,10 +8,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from exact_qp import solve_exactly
-from maxmargin.cutting_planes import stack
-from maxmargin.engine.convergence import NO_TIGHTER, BoundGap
-from maxmargin.formulation import Formulation
-from maxmargin.objective import Certificate, Stopping
+from maxmargin.core.cutting_planes import stack
+from maxmargin.core.formulation import Formulation
+from maxmargin.core.objective import Certificate, Stopping
+from maxmargin.engine.training.convergence import NO_TIGHTER, BoundGap
 from maxmargin.progress import ProgressDisplay
 from maxmargin.solvers import make_solver
 from test_inexact_searches import CERTIFIED, Listed, Sloppy

@@ -17,8 +17,8 @@ import maxmargin as mm
 from brute import plane_terms
 from brute_measures import LABEL_MEASURES, RANKING_MEASURES, measure_case, measure_of_labels
 from checking import RESCALINGS, SEARCHES, check_oracle, check_predictions
+from maxmargin.core.formulation import Formulation
 from maxmargin.engine.cuts.sample_pool import minimum_on_line
-from maxmargin.formulation import Formulation
 from maxmargin.problems.measures.measure import Measure
 from maxmargin.problems.measures.problem import MeasureProblem
 from maxmargin.problems.measures.search import LabelSearch, RankingSearch

@@ -6,8 +6,8 @@ import pytest
 import maxmargin as mm
 from checking import SEARCHES, dense_rows
 from exact_qp import solve_exactly
+from maxmargin.core.formulation import Formulation
 from maxmargin.datasets import make_digit_words
-from maxmargin.formulation import Formulation
 from maxmargin.solvers import MIRA
 from online import solve
 from structures import KINDS, STRUCTURES, small_case

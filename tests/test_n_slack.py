@@ -9,10 +9,10 @@ from sklearn.datasets import load_digits
 from brute import all_planes, slacks
 from cases import chain_case, make_case, multiclass_case
 from exact_qp import solve_exactly
+from maxmargin.core.formulation import Formulation
 from maxmargin.engine.cuts.set_kernels import BLOCK, FSMO
 from maxmargin.engine.cuts.working_sets import WorkingSets
 from maxmargin.engine.oracle import Oracle
-from maxmargin.formulation import Formulation
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import make_solver

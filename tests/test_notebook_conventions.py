@@ -15,10 +15,10 @@ from sklearn.preprocessing import StandardScaler
 
 import maxmargin as mm
 from every_estimator import KINDS, make
-from maxmargin import sklearn_bases
+from maxmargin.core.result import Progress
 from maxmargin.features import WindowFeatures
 from maxmargin.progress import ProgressDisplay
-from maxmargin.result import Progress
+from maxmargin.utils import sklearn_bases
 
 X, Y = load_iris(return_X_y=True)
 X = (X - X.mean(axis=0)) / X.std(axis=0)

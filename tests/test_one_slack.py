@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from brute import all_planes
 from cases import chain_case, make_case, multiclass_case
 from exact_qp import solve_exactly
+from maxmargin.core.formulation import Formulation
 from maxmargin.engine.cuts import bundle as bundle_module
 from maxmargin.engine.cuts import pool as pool_module
 from maxmargin.engine.cuts.bundle import Bundle
@@ -15,7 +16,6 @@ from maxmargin.engine.cuts.master import best_candidates, best_total, blend, lin
 from maxmargin.engine.cuts.pool import CandidatePool, make_pool
 from maxmargin.engine.oracle import Oracle
 from maxmargin.engine.violations import hinge_values
-from maxmargin.formulation import Formulation
 from maxmargin.solvers import make_solver
 
 RESCALINGS = ("margin", "slack", "none")

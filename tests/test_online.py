@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from brute import all_planes, slacks
 from cases import BASIC_IDS, BASIC_KINDS, chain_case, make_case
 from exact_qp import solve_exactly
-from maxmargin.formulation import Formulation
-from maxmargin.problem import Problem
+from maxmargin.core.formulation import Formulation
+from maxmargin.core.problem import Problem
 from maxmargin.solvers import certify
 from online import FUSED, ONLINE, bare, draw, solve, tagging
 

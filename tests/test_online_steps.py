@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from cases import chain_case
 from checking import dense_rows
 from exact_qp import solve_exactly
-from maxmargin.formulation import Formulation
-from maxmargin.problem import Planes
+from maxmargin.core.formulation import Formulation
+from maxmargin.core.problem import Planes
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import SOLVERS
 from online import FUSED, bare, draw, solve, tagging

@@ -7,12 +7,12 @@ import pytest
 
 from cases import chain_case, multiclass_case
 from checking import expand_blocks
-from maxmargin.cutting_planes import Planes, concatenate
+from maxmargin.core.cutting_planes import Planes, concatenate
+from maxmargin.core.formulation import Formulation
+from maxmargin.core.problem import Problem
 from maxmargin.engine import oracle as asking
 from maxmargin.engine.oracle import Oracle
 from maxmargin.engine.violations import hinge_values, violations
-from maxmargin.formulation import Formulation
-from maxmargin.problem import Problem
 from maxmargin.problems.chain.problem import ChainProblem
 
 

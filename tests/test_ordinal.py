@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
 import maxmargin as mm
-from maxmargin.formulation import Formulation
+from maxmargin.core.formulation import Formulation
 from maxmargin.problems.ranking.problem import RankingProblem
 from maxmargin.problems.ranking.thresholds import ThresholdProblem, best_thresholds
 

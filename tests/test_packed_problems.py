@@ -13,9 +13,9 @@ from brute_grammar import grammar_case, nodes_of
 from brute_trees import grid_case, label_case
 from cases import chain_case, multiclass_case, random_costs
 from maxmargin.checking import check_problem
+from maxmargin.core.formulation import Formulation
 from maxmargin.engine.oracle import Oracle
-from maxmargin.engine.state import fingerprint
-from maxmargin.formulation import Formulation
+from maxmargin.engine.training.state import fingerprint
 from maxmargin.problems.alignment.homologues import Match
 from maxmargin.problems.alignment.problem import Partners
 from maxmargin.problems.classes.class_features import ClassFeatureProblem

@@ -8,13 +8,13 @@ import pytest
 from sklearn.base import clone
 
 import maxmargin as mm
-from maxmargin import defaults
 from maxmargin.cli import make_parser
 from maxmargin.cli.tasks import TASKS
 from maxmargin.cli.training import shared_parameters
 from maxmargin.estimators.base import MaxMarginEstimator
 from maxmargin.registry import ESTIMATORS
 from maxmargin.solvers import make_solver
+from maxmargin.utils import defaults
 
 TRAINED = [
     mm.DependencyParser,

@@ -8,7 +8,7 @@ import pytest
 import maxmargin as mm
 from brute import plane_terms
 from brute_dependency import tree_case
-from maxmargin.formulation import Formulation
+from maxmargin.core.formulation import Formulation
 from maxmargin.problems.dependency.partial import ANY, PartialDependencies
 from maxmargin.solvers import make_solver
 from maxmargin.solvers.cccp import alternate

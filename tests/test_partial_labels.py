@@ -14,8 +14,8 @@ from brute import ChainTwin, all_planes, plane_terms
 from brute_trees import grid_case, label_case
 from cases import Case
 from exact_qp import solve_exactly
+from maxmargin.core.formulation import Formulation
 from maxmargin.datasets import make_faces
-from maxmargin.formulation import Formulation
 from maxmargin.problems.chain.constraints import ChainConstraints
 from maxmargin.problems.chain.costs import PartialChains, costs_of_choices
 from maxmargin.problems.chain.problem import ChainProblem

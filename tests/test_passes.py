@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from maxmargin.solvers.passes import NEARLY_OPTIMAL, Schedule, largest_first, runs_in_order
+from maxmargin.solvers.ascent.passes import NEARLY_OPTIMAL, Schedule, largest_first, runs_in_order
 
 FIRST, SECOND = np.array([0]), np.array([1])
 

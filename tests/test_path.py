@@ -18,8 +18,8 @@ import maxmargin as mm
 from brute import slacks
 from cases import chain_case, multiclass_case
 from exact_qp import solve_exactly
-from maxmargin.formulation import Formulation
-from maxmargin.objective import DualTerms, dual_value, primal_value
+from maxmargin.core.formulation import Formulation
+from maxmargin.core.objective import DualTerms, dual_value, primal_value
 from maxmargin.solvers import make_solver
 from maxmargin.solvers.path import solve_path, tolerated
 from solving import planes_of, solve

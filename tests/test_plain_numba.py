@@ -7,21 +7,21 @@ import numpy as np
 import pytest
 
 import maxmargin as mm
-from maxmargin import _numba
+from maxmargin.jit import numba_patches
 
 pytestmark = pytest.mark.plain
 
 
 def test_the_switch_is_heard(monkeypatch):
-    _numba.patches.cache_clear()
+    numba_patches.patches.cache_clear()
     try:
-        monkeypatch.setenv(_numba.SWITCH, "1")
-        assert not _numba.patches()
-        _numba.patches.cache_clear()
-        monkeypatch.setenv(_numba.SWITCH, "0")
-        assert _numba.patches()
+        monkeypatch.setenv(numba_patches.SWITCH, "1")
+        assert not numba_patches.patches()
+        numba_patches.patches.cache_clear()
+        monkeypatch.setenv(numba_patches.SWITCH, "0")
+        assert numba_patches.patches()
     finally:
-        _numba.patches.cache_clear()
+        numba_patches.patches.cache_clear()
 
 
 def test_a_classifier():

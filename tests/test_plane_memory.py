@@ -16,17 +16,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import chain_case
-from maxmargin._compiling import ANNOUNCEMENT
-from maxmargin.cutting_planes import Planes
+from maxmargin.core.cutting_planes import Planes
+from maxmargin.core.formulation import Formulation
 from maxmargin.datasets import make_sentences
-from maxmargin.engine.arena import LARGE, SMALL, entry_types, grown
-from maxmargin.engine.block_steps import WSS2
-from maxmargin.engine.block_store import StepRule
 from maxmargin.engine.cuts import working_sets
 from maxmargin.engine.oracle import Oracle, OracleResult
-from maxmargin.engine.planes import PlaneStore
+from maxmargin.engine.steps.block_steps import WSS2
+from maxmargin.engine.store.arena import LARGE, SMALL, entry_types, grown
+from maxmargin.engine.store.block_store import StepRule
+from maxmargin.engine.store.planes import PlaneStore
 from maxmargin.features import WindowFeatures
-from maxmargin.formulation import Formulation
+from maxmargin.jit.compiling import ANNOUNCEMENT
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.solvers import make_solver
 from stores import (

@@ -10,14 +10,14 @@ from brute import all_planes
 from brute_dependency import tree_case
 from cases import BASIC_IDS, BASIC_KINDS, chain_case, make_case, multiclass_case
 from checking import expand_blocks
-from maxmargin.cutting_planes import Planes
-from maxmargin.engine.block_steps import ALL_PLANES, FRANK_WOLFE, MVP, WSS2
-from maxmargin.engine.block_store import StepRule, make_store
+from maxmargin.core.cutting_planes import Planes
+from maxmargin.core.formulation import Formulation
+from maxmargin.core.problem import Problem
 from maxmargin.engine.oracle import Oracle
-from maxmargin.engine.planes import PlaneStore
+from maxmargin.engine.steps.block_steps import ALL_PLANES, FRANK_WOLFE, MVP, WSS2
+from maxmargin.engine.store.block_store import StepRule, make_store
+from maxmargin.engine.store.planes import PlaneStore
 from maxmargin.engine.violations import hinge_values
-from maxmargin.formulation import Formulation
-from maxmargin.problem import Problem
 from maxmargin.problems.classes.multiclass import ClassStore, MulticlassProblem
 from maxmargin.problems.dependency.store import TreeStore
 from stores import (

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from maxmargin.core.result import Progress, Result
 from maxmargin.report import plot_convergence, plot_tree
-from maxmargin.result import Progress, Result
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from maxmargin.core.objective import Certificate
+from maxmargin.core.result import Progress, Result
 from maxmargin.metrics import (
     alignment_scores,
     attachment_scores,
@@ -9,8 +11,6 @@ from maxmargin.metrics import (
     chunk_scores,
     label_scores,
 )
-from maxmargin.objective import Certificate
-from maxmargin.result import Progress, Result
 
 
 def make_result(**changes):

@@ -8,10 +8,10 @@ import scipy.sparse as sp
 
 from cases import small_oracle_rows
 from maxmargin.checking import check_problem
-from maxmargin.cutting_planes import Planes
+from maxmargin.core.cutting_planes import Planes
+from maxmargin.core.formulation import Formulation
+from maxmargin.core.problem import Problem
 from maxmargin.engine.violations import hinge_values
-from maxmargin.formulation import Formulation
-from maxmargin.problem import Problem
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import SOLVERS as ALL_SOLVERS

@@ -14,11 +14,11 @@ import joblib
 import numpy as np
 import pytest
 
-from maxmargin.engine import processes
+from maxmargin.core.formulation import Formulation
+from maxmargin.core.problem import Problem
 from maxmargin.engine.oracle import Oracle
+from maxmargin.engine.parallel import processes
 from maxmargin.engine.violations import hinge_values
-from maxmargin.formulation import Formulation
-from maxmargin.problem import Problem
 from maxmargin.solvers import make_solver
 
 

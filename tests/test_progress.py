@@ -12,10 +12,10 @@ from sklearn.datasets import load_iris
 import maxmargin as mm
 from cli_corpus import write_hard_corpus
 from maxmargin.cli import main
+from maxmargin.core.objective import Stopping
+from maxmargin.core.result import Progress
 from maxmargin.features import FeatureDictionary
-from maxmargin.objective import Stopping
 from maxmargin.progress import Clock, ProgressDisplay, running_clock
-from maxmargin.result import Progress
 from maxmargin.time_left import Limits
 
 

@@ -13,8 +13,8 @@ from sklearn.utils.estimator_checks import check_estimator
 import maxmargin as mm
 from checking import dense_rows
 from conftest import find_data
+from maxmargin.core.formulation import C_from_paper, Formulation
 from maxmargin.formats import read_svmlight
-from maxmargin.formulation import C_from_paper, Formulation
 from maxmargin.metrics import average_precision, mean_swapped_pairs, ndcg, swapped_pairs
 from maxmargin.problems.ranking import ndcg as ndcg_search
 from maxmargin.problems.ranking.problem import LOSSES, RankingProblem

@@ -21,7 +21,7 @@ from maxmargin.report.drawings import (
     width_of,
 )
 from maxmargin.report.page import table
-from maxmargin.tables import percent
+from maxmargin.utils.tables import percent
 
 VOID = {"meta", "link", "br", "img", "image"}
 

@@ -7,14 +7,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from maxmargin.cutting_planes import Planes
+from maxmargin.core.cutting_planes import Planes
+from maxmargin.core.formulation import Formulation
 from maxmargin.datasets import make_digit_words
 from maxmargin.engine.cost_model import ORACLE_CALL
 from maxmargin.engine.feature_blocks import _row_products, single_weights
 from maxmargin.engine.oracle import Oracle
 from maxmargin.engine.rows import _square_sums
 from maxmargin.features import pack_sequences
-from maxmargin.formulation import Formulation
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes.class_features import ClassFeatureProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from maxmargin.schema import (
+from maxmargin.utils.schema import (
     Count,
     Labels,
     Names,
@@ -16,7 +16,7 @@ from maxmargin.schema import (
     from_values,
     sparse_blocks,
 )
-from maxmargin.types import Bools, Floats
+from maxmargin.utils.types import Bools, Floats
 
 
 class Inner(NamedTuple):

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from maxmargin.formulation import Formulation
+from maxmargin.core.formulation import Formulation
 from maxmargin.search.bounded_search import Violation
 from maxmargin.search.modes import ADDITIVE, BEST_NON_GOLD, ERROR_COUNTS, search_mode
 from maxmargin.search.violation import plane_terms, violation

@@ -11,8 +11,8 @@ import maxmargin as mm
 from brute_segments import segment_case
 from checking import dense_rows
 from maxmargin import check_problem
+from maxmargin.core.formulation import Formulation
 from maxmargin.features import WindowFeatures
-from maxmargin.formulation import Formulation
 from maxmargin.metrics import (
     chunk_scores,
     segment_f1,

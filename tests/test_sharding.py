@@ -7,12 +7,12 @@ import pytest
 
 from brute_dependency import tree_case
 from brute_grammar import grammar_case
-from maxmargin.engine import sharding
-from maxmargin.engine.block_steps import ALL_PLANES
-from maxmargin.engine.block_store import StepRule, make_store
+from maxmargin.core.formulation import Formulation
 from maxmargin.engine.oracle import Oracle
-from maxmargin.engine.sharding import ShardedStore
-from maxmargin.formulation import Formulation
+from maxmargin.engine.steps.block_steps import ALL_PLANES
+from maxmargin.engine.store import sharding
+from maxmargin.engine.store.block_store import StepRule, make_store
+from maxmargin.engine.store.sharding import ShardedStore
 from maxmargin.solvers import make_solver
 from structures import STRUCTURES
 

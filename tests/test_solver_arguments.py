@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from maxmargin.formulation import Formulation
+from maxmargin.core.formulation import Formulation
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import make_solver, solvers_for
 from solving import ALL_SOLVERS, SOLVERS, small_case, solve

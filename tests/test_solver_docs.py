@@ -10,7 +10,7 @@ import pytest
 
 import maxmargin.solvers as solvers
 from cases import multiclass_case
-from maxmargin.formulation import Formulation
+from maxmargin.core.formulation import Formulation
 from maxmargin.solvers import SOLVERS
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "solvers.md"

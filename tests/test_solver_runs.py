@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cases import chain_case, multiclass_case
-from maxmargin.engine.planes import PlaneStore
-from maxmargin.formulation import Formulation
+from maxmargin.core.formulation import Formulation
+from maxmargin.engine.store.planes import PlaneStore
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.solvers import make_solver
 from maxmargin.solvers.base import TrainingRequest

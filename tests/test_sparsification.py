@@ -8,10 +8,10 @@ from constrained import KINDS as CONSTRAINTS
 from constrained import objective as of_all
 from every_estimator import KINDS, make
 from maxmargin import persistence
+from maxmargin.core.formulation import Formulation
 from maxmargin.datasets import make_digit_words
 from maxmargin.features import WindowFeatures
 from maxmargin.formats.array_coding import array_from, shortest_form
-from maxmargin.formulation import Formulation
 from maxmargin.solvers import sparsification
 from maxmargin.solvers.sparsification import sparsify
 from solving import solve

@@ -9,7 +9,10 @@ from brute import all_planes
 from cases import BASIC_KINDS, make_case, multiclass_case
 from exact_qp import solve_exactly
 from maxmargin import MulticlassSVM
-from maxmargin.engine.block_steps import (
+from maxmargin.core.formulation import Formulation
+from maxmargin.core.objective import ridges, scale_to_fit
+from maxmargin.engine.oracle import Oracle
+from maxmargin.engine.steps.block_steps import (
     ALL_PLANES,
     COORDINATES,
     MVP,
@@ -17,11 +20,8 @@ from maxmargin.engine.block_steps import (
     block_gap,
     improve_block,
 )
-from maxmargin.engine.block_store import StepRule, make_store
-from maxmargin.engine.oracle import Oracle
-from maxmargin.engine.planes import PlaneStore
-from maxmargin.formulation import Formulation
-from maxmargin.objective import ridges, scale_to_fit
+from maxmargin.engine.store.block_store import StepRule, make_store
+from maxmargin.engine.store.planes import PlaneStore
 from maxmargin.problems.classes.multiclass import ClassStore
 from maxmargin.solvers import solvers_for
 from solving import (

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from cases import chain_case, multiclass_case
-from maxmargin.engine.state import (
+from maxmargin.core.formulation import Formulation
+from maxmargin.engine.training.state import (
     add_prefix,
     fingerprint,
     from_text,
@@ -12,12 +13,11 @@ from maxmargin.engine.state import (
     strip_prefix,
     to_text,
 )
-from maxmargin.formulation import Formulation
 from maxmargin.solvers import SOLVERS, make_solver
-from maxmargin.solvers.auto import AutoLoop
+from maxmargin.solvers.ascent.auto import AutoLoop
+from maxmargin.solvers.ascent.dual_ascent import DualAscentState
 from maxmargin.solvers.base import TrainingRequest
-from maxmargin.solvers.dual_ascent import DualAscentState
-from maxmargin.solvers.n_slack import NSlackState
+from maxmargin.solvers.cutting_plane.n_slack import NSlackState
 
 CASES = {"chains": chain_case, "classes": multiclass_case}
 

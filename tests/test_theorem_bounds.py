@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from brute import all_planes
 from cases import make_case
-from maxmargin.engine.block_steps import COORDINATES
-from maxmargin.engine.block_store import StepRule
+from maxmargin.core.formulation import C_to_paper, Formulation
 from maxmargin.engine.cuts.set_kernels import BLOCK
 from maxmargin.engine.cuts.working_sets import WorkingSets
 from maxmargin.engine.oracle import Oracle
-from maxmargin.engine.planes import PlaneStore
+from maxmargin.engine.steps.block_steps import COORDINATES
+from maxmargin.engine.store.block_store import StepRule
+from maxmargin.engine.store.planes import PlaneStore
 from maxmargin.engine.violations import hinge_values
-from maxmargin.formulation import C_to_paper, Formulation
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import SDA, make_solver
 from online import bare

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from maxmargin.result import Progress
+from maxmargin.core.result import Progress
 from maxmargin.solvers import make_solver
 from maxmargin.time_left import Limits, seconds_left, seconds_to_limit
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from brute import all_planes
 from cases import chain_case, multiclass_case
+from maxmargin.core.formulation import C_to_paper, Formulation
 from maxmargin.engine.cuts.master import fsmo
-from maxmargin.formulation import C_to_paper, Formulation
 from maxmargin.solvers import NSlack, make_solver
-from maxmargin.solvers.dual_ascent import DualAscentRun
+from maxmargin.solvers.ascent.dual_ascent import DualAscentRun
 from online import bare
 
 NEAR = 1e-9  # closer values may be told apart by rounding alone

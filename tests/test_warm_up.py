@@ -50,7 +50,7 @@ def test_taggers_have_many_weights_and_are_hard_to_train():
     """Those of fewer weights or examples leave kernels out; see the solver and the store."""
     from maxmargin import SequenceTagger
     from maxmargin.problems.chain.store import MANY_WEIGHTS
-    from maxmargin.solvers import auto
+    from maxmargin.solvers.ascent import auto
 
     parameters, X, y = warm_up.MADE_UP["SequenceTagger"]()
     tagger = SequenceTagger(**parameters).fit(X, y)
@@ -90,7 +90,7 @@ def test_kernels_that_cannot_be_kept_are_an_error(monkeypatch, capsys):
 STREAM = """
 import sys
 from pathlib import Path
-from maxmargin._compiling import _Clock
+from maxmargin.jit.compiling import _Clock
 from maxmargin.cli import main
 folder, R = Path(sys.argv[1]), range(400)
 lines = ["\\n".join(f"w{(7 * k + t) % 50} L{(k + t * t) % 3}" for t in range(6)) for k in R]
@@ -104,7 +104,7 @@ print(_Clock.kernels)
 FIT = """
 import numpy as np
 import maxmargin as mm
-from maxmargin._compiling import _Clock
+from maxmargin.jit.compiling import _Clock
 rng = np.random.default_rng(1)
 y = rng.integers(4, size=400)
 mm.MulticlassSVM().fit(rng.normal(size=(400, 7)) + y[:, None], y).predict(np.zeros((1, 7)))

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 import maxmargin as mm
 from constrained import KINDS, objective, solve_constrained
-from maxmargin.engine.block_steps import WSS2
-from maxmargin.engine.block_store import StepRule, make_store
-from maxmargin.engine.bound_multipliers import BoundMultipliers
+from maxmargin.core.formulation import Formulation
+from maxmargin.core.result import WeightsCallback
 from maxmargin.engine.oracle import Oracle
+from maxmargin.engine.steps.block_steps import WSS2
+from maxmargin.engine.steps.bound_multipliers import BoundMultipliers
+from maxmargin.engine.store.block_store import StepRule, make_store
 from maxmargin.engine.violations import hinge_values, violations
-from maxmargin.formulation import Formulation
-from maxmargin.result import WeightsCallback
 from maxmargin.solvers import certify, make_solver
 from maxmargin.solvers.base import TrainingRequest
 from maxmargin.solvers.path import tolerated

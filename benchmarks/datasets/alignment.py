@@ -32,10 +32,10 @@ from typing import Any
 import numpy as np
 
 import maxmargin as mm
+from maxmargin.core.formulation import C_from_paper
 from maxmargin.datasets import make_homologues
 from maxmargin.features import AMINO_ACIDS, blosum62, log_odds_scores
 from maxmargin.formats import pairs_of_rows, read_fasta_groups
-from maxmargin.formulation import C_from_paper
 from maxmargin.metrics import alignment_scores
 from maxmargin.solvers import NSlack
 

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import maxmargin as mm
+from maxmargin.core.formulation import C_from_paper
 from maxmargin.features import WindowFeatures, chunking_templates, ner_templates
 from maxmargin.formats import TokenColumns
-from maxmargin.formulation import C_from_paper
 from maxmargin.metrics import Reliability, reliability
 
 from .. import tagging

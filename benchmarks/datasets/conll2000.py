@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 
 import maxmargin as mm
+from maxmargin.core.formulation import C_from_paper
 from maxmargin.features import WindowFeatures, chunking_templates
 from maxmargin.formats import TokenColumns
-from maxmargin.formulation import C_from_paper
 
 from .. import tagging
 from ..case import Case, Contestant, Options, Outcome, Target

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from maxmargin.formulation import C_from_paper
+from maxmargin.core.formulation import C_from_paper
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 
 from ..case import Case, Options, ProblemMaker, Target

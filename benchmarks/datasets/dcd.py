@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from maxmargin.formulation import Formulation
+from maxmargin.core.formulation import Formulation
 from maxmargin.solvers import solvers_for
 
 from ..case import FORMULATION, Case, Contestant, Options, ProblemMaker, Target

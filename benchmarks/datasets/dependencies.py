@@ -16,7 +16,7 @@ from maxmargin.metrics import attachment_scores
 from maxmargin.problems.dependency.features import TokenFields
 from maxmargin.problems.dependency.problem import DependencyProblem
 from maxmargin.solvers import SOLVERS
-from maxmargin.types import Floats
+from maxmargin.utils.types import Floats
 
 from ..case import Case, Contestant, Options, Outcome, Target
 from ..data import data_path

@@ -10,8 +10,8 @@ from functools import cache
 
 import numpy as np
 
+from maxmargin.core.formulation import C_from_paper
 from maxmargin.datasets import FACE_TREE, make_faces
-from maxmargin.formulation import C_from_paper
 from maxmargin.problems.tree.grid_parts import GridLayout, GridPartsProblem, pack_maps
 from maxmargin.problems.tree.labels import root_tree
 

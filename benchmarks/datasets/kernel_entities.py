@@ -17,9 +17,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
+from maxmargin.core.formulation import C_from_paper
 from maxmargin.features import KernelMap, WindowFeatures
 from maxmargin.features.window.templates import word_shape
-from maxmargin.formulation import C_from_paper
 
 from .. import tagging
 from ..case import Case, Contestant, Options, Outcome, Target

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 import maxmargin as mm
-from maxmargin.solvers.fasole import FASOLE
+from maxmargin.solvers.ascent.fasole import FASOLE
 
 from ..case import Case, Contestant, Options, Outcome, Target
 from . import kernel_entities, mnist, ocr_letters, usps

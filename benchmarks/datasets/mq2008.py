@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import maxmargin as mm
+from maxmargin.core.formulation import C_from_paper
 from maxmargin.formats import read_svmlight
-from maxmargin.formulation import C_from_paper
 from maxmargin.metrics import mean_swapped_pairs, ndcg, ranking_scores
 from maxmargin.problems.ranking.problem import RankingLoss, RankingProblem
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.formulation import C_from_paper
+from maxmargin.core.formulation import C_from_paper
 
 from ..case import Case, Floats, Options, ProblemMaker, Target
 from ..data import chain_problem, data_path

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from maxmargin.formulation import C_from_paper
-from maxmargin.problem import Problem
-from maxmargin.result import Result
+from maxmargin.core.formulation import C_from_paper
+from maxmargin.core.problem import Problem
+from maxmargin.core.result import Result
 from maxmargin.solvers import make_solver
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.path import PathPoint, solve_path

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.formulation import C_from_paper
+from maxmargin.core.formulation import C_from_paper
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 
 from ..case import Case, Floats, Options, Target

@@ -19,11 +19,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ._jit import kernel as kernel
     from .checking import check_problem as check_problem
     from .cluster import ClusterSolver as ClusterSolver
-    from .cutting_planes import BoundedPlanes as BoundedPlanes
-    from .cutting_planes import Planes as Planes
+    from .core.cutting_planes import BoundedPlanes as BoundedPlanes
+    from .core.cutting_planes import Planes as Planes
+    from .core.formulation import Formulation as Formulation
+    from .core.problem import Problem as Problem
+    from .core.weight_constraints import WeightConstraints as WeightConstraints
     from .estimators.matching import SetMatcher as SetMatcher
     from .estimators.path import RegularizationPath as RegularizationPath
     from .estimators.path import SearchCV as SearchCV
@@ -43,9 +45,8 @@ if TYPE_CHECKING:
     from .estimators.trees.tree import TreeLabeler as TreeLabeler
     from .features import ClassFeatures as ClassFeatures
     from .features import Taxonomy as Taxonomy
-    from .formulation import Formulation as Formulation
+    from .jit.decorator import kernel as kernel
     from .persistence import load as load
-    from .problem import Problem as Problem
     from .problems.general.assignment import AssignmentProblem as AssignmentProblem
     from .problems.general.candidates import CandidateProblem as CandidateProblem
     from .problems.general.factor_tree import Factors as Factors
@@ -53,28 +54,27 @@ if TYPE_CHECKING:
     from .problems.general.joint_kernel import JointKernelProblem as JointKernelProblem
     from .problems.general.linear_program import LinearProgramProblem as LinearProgramProblem
     from .problems.general.slots import SlotProblem as SlotProblem
-    from .weight_constraints import WeightConstraints as WeightConstraints
 
 _HOME = {
     "AssignmentProblem": "problems.general.assignment",
-    "BoundedPlanes": "cutting_planes",
+    "BoundedPlanes": "core.cutting_planes",
     "CandidateProblem": "problems.general.candidates",
     "ClassFeatures": "features.class_features",
     "ClusterSolver": "cluster",
     "FactorTree": "problems.general.factor_tree",
     "Factors": "problems.general.factor_tree",
-    "Formulation": "formulation",
+    "Formulation": "core.formulation",
     "JointKernelProblem": "problems.general.joint_kernel",
     "LinearProgramProblem": "problems.general.linear_program",
-    "Planes": "cutting_planes",
-    "Problem": "problem",
+    "Planes": "core.cutting_planes",
+    "Problem": "core.problem",
     "RegularizationPath": "estimators.path",
     "SearchCV": "estimators.path",
     "SlotProblem": "problems.general.slots",
     "Taxonomy": "problems.classes.taxonomy",
-    "WeightConstraints": "weight_constraints",
+    "WeightConstraints": "core.weight_constraints",
     "check_problem": "checking",
-    "kernel": "_jit",
+    "kernel": "jit.decorator",
     "load": "persistence",
     "path": "estimators.path",
 }

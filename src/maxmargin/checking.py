@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import scipy.sparse as sp
 
-from .cutting_planes import Planes, entries, split_bounds, validate_bounds, validate_planes
-from .formulation import Formulation, Rescaling
-from .problem import Problem
+from .core.cutting_planes import Planes, entries, split_bounds, validate_bounds, validate_planes
+from .core.formulation import Formulation, Rescaling
+from .core.problem import Problem
 from .search.margin_search import search_of
-from .types import Floats
+from .utils.types import Floats
 
 __all__ = ["check_problem"]
 

@@ -24,10 +24,10 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._warn import warn_user
 from .formats.opening import PathLike
 from .formats.writing import check_writable, remove_leftovers, write_atomically
-from .schema import Count, from_values
+from .utils.schema import Count, from_values
+from .utils.warn import warn_user
 
 __all__ = [
     "Checkpoint",

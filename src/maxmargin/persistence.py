@@ -23,15 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._version import __version__
-from ._warn import warn_user
-from .defaults import KEEPING
+from .core.result import Progress, Result
 from .formats.array_coding import array_from, shortest_form
 from .formats.opening import PathLike
 from .formats.writing import write_atomically
 from .registry import ESTIMATORS, SAVED_TUPLES, SAVED_VALUES, entry_of, import_name
-from .result import Progress, Result
-from .schema import Count, annotated_types, as_annotated, from_values
-from .types import Floats
+from .utils.defaults import KEEPING
+from .utils.schema import Count, annotated_types, as_annotated, from_values
+from .utils.types import Floats
+from .utils.warn import warn_user
 
 __all__ = ["load", "load_model", "peek", "save_model"]
 

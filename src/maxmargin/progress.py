@@ -12,8 +12,8 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, TextIO
 
-from ._compiling import announce_compiling, compile_seconds, compiled_kernels
-from .result import Progress
+from .core.result import Progress
+from .jit.compiling import announce_compiling, compile_seconds, compiled_kernels
 from .time_left import Limits, known_gap, seconds_left, seconds_to_limit
 
 __all__ = ["Clock", "Loop", "ProgressDisplay", "running_clock"]

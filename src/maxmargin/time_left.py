@@ -16,7 +16,7 @@ from itertools import combinations
 from statistics import fmean, median
 from typing import NamedTuple
 
-from .result import Progress
+from .core.result import Progress
 
 __all__ = ["Limits", "known_gap", "seconds_left", "seconds_to_limit"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from numba.core.runtime import _nrt_python, rtsys
 
 import maxmargin as mm
-from maxmargin.engine import threads
+from maxmargin.engine.parallel import threads
 
 from .solving import fit_or_refuse, random_setting
 from .tasks import TASKS

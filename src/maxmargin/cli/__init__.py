@@ -15,8 +15,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from .._compiling import compiling_for
 from .._version import __version__
+from ..jit.compiling import compiling_for
 from . import dropins
 from .commands import (
     convert,

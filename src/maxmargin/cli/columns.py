@@ -14,7 +14,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .._warn import warn_user
 from ..features import (
     FeatureDictionary,
     PackedSequences,
@@ -32,6 +31,7 @@ from ..formats.opening import Source
 from ..formats.recognising import Kind, recognise
 from ..formats.writing import descriptor_of
 from ..progress import running_clock
+from ..utils.warn import warn_user
 from .console import UsageError
 from .evaluation import answer_line
 from .files import Model, at_lines, check_kind, check_several_labels, open_input

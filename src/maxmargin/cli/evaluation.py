@@ -11,7 +11,7 @@ import numpy as np
 
 from ..metrics import bootstrap_intervals, paired_comparison
 from ..metrics.tallies import Tally
-from ..tables import columns, score_name, score_text
+from ..utils.tables import columns, score_name, score_text
 from .console import UsageError
 from .tasks import Task
 

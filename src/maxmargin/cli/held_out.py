@@ -16,8 +16,8 @@ from ..estimators.early_stopping import EarlyStopping, choosing
 from ..estimators.inputs.examples import examples_at, n_examples_of
 from ..formats.opening import open_binary
 from ..metrics.tallies import Tally
-from ..tables import named_score
-from ..types import Ints
+from ..utils.tables import named_score
+from ..utils.types import Ints
 from .files import Model, open_input
 from .tasks import Task
 from .training import Examples, say

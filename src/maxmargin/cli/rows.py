@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .._warn import warn_user
 from ..formats import SvmlightData, read_svmlight
 from ..formats.opening import Source
 from ..formats.recognising import Kind
 from ..formats.svmlight import line_of_example
+from ..utils.warn import warn_user
 from .files import Model, check_kind, check_several_labels, open_input
 from .tasks import Task
 

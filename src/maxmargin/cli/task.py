@@ -8,7 +8,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..defaults import TOL
+from ..utils.defaults import TOL
 
 __all__ = ["Task"]
 

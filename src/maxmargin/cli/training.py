@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple, cast
 
-from ..defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
-from ..tables import gap_fraction
+from ..utils.defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
+from ..utils.tables import gap_fraction
 from .console import DONE, ERROR, STOPPED_EARLY, Signals, UsageError, echo, echo_result, warn
 from .options import (
     TOL_HELP,
@@ -124,8 +124,8 @@ def shared_parameters(arguments: argparse.Namespace, task: Task) -> dict[str, An
 
 def check_values(arguments: argparse.Namespace, task: Task) -> None:
     """Raise UsageError, before any file is read, for values that no training could do with."""
-    from ..formulation import Formulation
-    from ..problem import Problem
+    from ..core.formulation import Formulation
+    from ..core.problem import Problem
     from ..solvers import make_solver
 
     given = shared_parameters(arguments, task)

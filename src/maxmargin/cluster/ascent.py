@@ -18,10 +18,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..engine.certified_run import CertifiedRun
-from ..engine.joint_qp import JointPlanes, solve_jointly
+from ..core.objective import Certificate
+from ..core.result import Callback
 from ..engine.oracle import Oracle
-from ..engine.state import (
+from ..engine.steps.joint_qp import JointPlanes, solve_jointly
+from ..engine.training.certified_run import CertifiedRun
+from ..engine.training.state import (
     FULL,
     OWN,
     Arrays,
@@ -34,12 +36,10 @@ from ..engine.state import (
     strip_prefix,
     to_text,
 )
-from ..engine.verifying import check_dual, check_primal
-from ..objective import Certificate
-from ..result import Callback
-from ..schema import Count, Number, checked_arrays, from_values, numbers, whole
+from ..engine.training.verifying import check_dual, check_primal
 from ..solvers.base import Solver, TrainingRequest
-from ..types import Floats, Ints
+from ..utils.schema import Count, Number, checked_arrays, from_values, numbers, whole
+from ..utils.types import Floats, Ints
 from .executor import Reply
 from .problem import ShardedProblem
 from .shard import Packed, ShardRound, ShardSums, Unknown, pack, products

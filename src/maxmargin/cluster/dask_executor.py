@@ -11,7 +11,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from ..types import Floats
+from ..utils.types import Floats
 from .executor import (
     ClusterLost,
     Loader,

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from ..engine.run import StopTraining
-from ..engine.state import fingerprint
-from ..formulation import Formulation
-from ..problem import Problem
-from ..types import Floats
+from ..core.formulation import Formulation
+from ..core.problem import Problem
+from ..engine.training.run import StopTraining
+from ..engine.training.state import fingerprint
+from ..utils.types import Floats
 from .shard import Shard, ShardOptions
 
 __all__ = [

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..problem import Problem
-from ..types import Ints
+from ..core.problem import Problem
+from ..utils.types import Ints
 from .executor import Loader
 
 __all__ = ["ArrayShard", "FileShard", "cut", "mapping_of"]

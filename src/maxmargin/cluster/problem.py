@@ -12,10 +12,10 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..cutting_planes import BoundedPlanes, Planes, stack
+from ..core.cutting_planes import BoundedPlanes, Planes, stack
+from ..core.formulation import Formulation, Rescaling
 from ..engine.packed_problem import PackedProblem
-from ..formulation import Formulation, Rescaling
-from ..types import Floats, Ints, Ints32
+from ..utils.types import Floats, Ints, Ints32
 from .executor import Executor, ShardInfo
 from .shard import Packed, ShardPlane
 

@@ -25,17 +25,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..engine.blas_threads import single_blas_thread
-from ..engine.block_steps import ALL_PLANES
-from ..engine.block_store import StepRule, make_store
+from ..core.formulation import Formulation
+from ..core.objective import ridges
+from ..core.problem import Problem
 from ..engine.oracle import Oracle
-from ..engine.threads import count_threads
+from ..engine.parallel.blas_threads import single_blas_thread
+from ..engine.parallel.threads import count_threads
+from ..engine.steps.block_steps import ALL_PLANES
+from ..engine.store.block_store import StepRule, make_store
 from ..engine.violations import batches, violations
-from ..formulation import Formulation
-from ..objective import ridges
-from ..problem import Problem
-from ..solvers.passes import Momentum, Schedule
-from ..types import Floats, Ints, Ints32
+from ..solvers.ascent.passes import Momentum, Schedule
+from ..utils.types import Floats, Ints, Ints32
 
 __all__ = [
     "Packed",

@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._warn import warn_user
+from ..core.formulation import Formulation
+from ..core.problem import Problem
+from ..core.result import Callback, Progress, Result, WeightsCallback
 from ..engine.accelerators import AdaptiveFeatures
-from ..formulation import Formulation
-from ..problem import Problem
-from ..result import Callback, Progress, Result, WeightsCallback
 from ..solvers import Auto, OneSlack, Solver
 from ..solvers.base import SolverParameters, checked_weights
-from ..types import Floats
+from ..utils.types import Floats
+from ..utils.warn import warn_user
 from .ascent import ShardedAscent
 from .dask_executor import DaskExecutor, address_of, as_client
 from .executor import ClusterLost, Executor, Loader, NobodyWorks, ShardConfig

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..types import Floats, Ints
+from ..utils.types import Floats, Ints
 
 __all__ = ["DigitWords", "make_digit_words"]
 

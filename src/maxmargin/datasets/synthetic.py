@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..formats.columns import TokenColumns
-from ..types import Floats, Ints
+from ..utils.types import Floats, Ints
 
 __all__ = [
     "FACE_PARTS",

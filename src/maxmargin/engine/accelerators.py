@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from ..cutting_planes import Planes
-from ..problem import Problem
-from ..types import Floats, Ints
+from ..core.cutting_planes import Planes
+from ..core.problem import Problem
+from ..utils.types import Floats, Ints
 from .cost_model import ORACLE_CALL
 
 if TYPE_CHECKING:
-    from ..formulation import Formulation
-    from .block_store import BlockStore
+    from ..core.formulation import Formulation
     from .cuts.pool import Pool
     from .feature_blocks import FeatureBlocks
-    from .online_steps import OnlineRule, OnlineState
     from .oracle import Oracle
-    from .state import Arrays
+    from .steps.online_steps import OnlineRule, OnlineState
+    from .store.block_store import BlockStore
+    from .training.state import Arrays
 
 __all__ = [
     "Accelerators",
@@ -73,7 +73,7 @@ class Accelerators:
 
         For each of ``examples``, find its candidate at the weights in ``state`` - the prediction if
         ``rule.plain``, the most violated output of the formulation otherwise - and call
-        `engine.online_steps.single_step` with it and with the example's entry of ``weights``.
+        `engine.steps.online_steps.single_step` with it and with the example's entry of ``weights``.
         Returns False, having done nothing, where this is not offered: the solver then asks the
         oracle.
         """

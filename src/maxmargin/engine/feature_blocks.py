@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._jit import kernel
-from ..cutting_planes import Planes
-from ..types import Floats, Ints, Ints32
+from ..core.cutting_planes import Planes
+from ..jit.decorator import kernel
+from ..utils.types import Floats, Ints, Ints32
 from .rows import Rows
 
 __all__ = [

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from .._warn import warn_user
-from ..cutting_planes import (
+from ..core.cutting_planes import (
     BoundedPlanes,
     Planes,
     concatenate,
@@ -27,15 +26,16 @@ from ..cutting_planes import (
     validate_bounds,
     validate_planes,
 )
-from ..formulation import Formulation
-from ..problem import Problem
+from ..core.formulation import Formulation
+from ..core.problem import Problem
+from ..core.weight_constraints import FeasibleSet
 from ..search.margin_search import search_of
-from ..types import Floats, Ints
-from ..weight_constraints import FeasibleSet
+from ..utils.types import Floats, Ints
+from ..utils.warn import warn_user
 from .accelerators import AdaptiveFeatures, FeatureBlocksOnly, accelerators_of
 from .feature_blocks import FeatureBlocks, row_products, single_weights
-from .processes import Processes, in_processes
-from .threads import Threads
+from .parallel.processes import Processes, in_processes
+from .parallel.threads import Threads
 from .violations import Violations, batches, violations
 
 __all__ = ["Oracle", "OracleResult"]

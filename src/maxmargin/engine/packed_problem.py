@@ -10,15 +10,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ..cutting_planes import Planes
-from ..formulation import Rescaling
-from ..problem import Problem
+from ..core.cutting_planes import Planes
+from ..core.formulation import Rescaling
+from ..core.problem import Problem
 from ..search.limits import as_examples, as_weights
 from ..search.modes import SearchMode
-from ..types import Bools, Floats, Ints
+from ..utils.types import Bools, Floats, Ints
 from .feature_blocks import FeatureBlocks, rows_under_labels
+from .parallel.threads import each_range
 from .rows import Rows, make_rows, row_scores
-from .threads import each_range
 
 __all__ = [
     "FactoredProblem",

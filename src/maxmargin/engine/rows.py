@@ -15,11 +15,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._jit import kernel
-from ..sparse_format import check_sparse
-from ..types import Floats, Ints, Ints32
-from ..validation import LARGEST
-from .blas_threads import single_blas_thread
+from ..jit.decorator import kernel
+from ..utils.sparse_format import check_sparse
+from ..utils.types import Floats, Ints, Ints32
+from ..utils.validation import LARGEST
+from .parallel.blas_threads import single_blas_thread
 
 __all__ = [
     "Rows",

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..formulation import Formulation
-from ..problem import Problem
-from ..types import Floats, Ints
-from .threads import count_threads
+from ..core.formulation import Formulation
+from ..core.problem import Problem
+from ..utils.types import Floats, Ints
+from .parallel.threads import count_threads
 
 if TYPE_CHECKING:
     from .oracle import Oracle, OracleResult

@@ -13,15 +13,15 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ..defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
-from ..formulation import Rescaling, Slack
+from ..core.formulation import Rescaling, Slack
+from ..core.result import Callback
 from ..registry import import_name
-from ..result import Callback
 from ..search.limits import as_weights
-from ..sklearn_bases import Estimator, check_fitted
 from ..solvers import SOLVERS, Solver, is_online
-from ..sparse_format import check_sparse
-from ..types import Floats
+from ..utils.defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
+from ..utils.sklearn_bases import Estimator, check_fitted
+from ..utils.sparse_format import check_sparse
+from ..utils.types import Floats
 from .early_stopping import EarlyStopping
 from .training import Trainer, TrainingSet
 

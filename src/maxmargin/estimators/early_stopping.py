@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..engine.state import from_text, to_text
+from ..core.formulation import Formulation
+from ..core.objective import Certificate, Stopping, primal_value
+from ..core.problem import Problem
+from ..core.result import Progress, Result, WeightsCallback
+from ..engine.training.state import from_text, to_text
 from ..engine.violations import hinge_values
-from ..formulation import Formulation
-from ..objective import Certificate, Stopping, primal_value
-from ..problem import Problem
 from ..progress import running_clock
-from ..result import Progress, Result, WeightsCallback
-from ..schema import Amount, Count, Number, checked_arrays, from_values, numbers
 from ..solvers import Solver
-from ..types import Floats
+from ..utils.schema import Amount, Count, Number, checked_arrays, from_values, numbers
+from ..utils.types import Floats
 
 __all__ = ["EarlyStopping", "Evaluation", "choosing"]
 

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from ..features.containers import as_list
 from ..problems.general.assignment import AssignmentProblem
 from ..problems.general.slots import NoOutput, SlotLoss
-from ..schema import Count
-from ..types import Floats, Ints
-from ..validation import as_sample_weights
+from ..utils.schema import Count
+from ..utils.types import Floats, Ints
+from ..utils.validation import as_sample_weights
 from .abilities.explanation import Evidence, Explanation, Places, column_names
 from .base import MaxMarginEstimator, checked_k
 from .inputs.costs import score_weights

@@ -15,12 +15,12 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from ..defaults import KEEPING
 from ..registry import import_name
-from ..schema import annotated_types
 from ..solvers import make_solver
 from ..solvers.base import SolverParameters, check_numbers
-from ..validation import is_list, is_one_of
+from ..utils.defaults import KEEPING
+from ..utils.schema import annotated_types
+from ..utils.validation import is_list, is_one_of
 
 __all__ = [
     "check_parameters",

@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..checkpoints import Checkpoint
-from ..engine.state import Arrays, add_prefix, from_file, from_text, strip_prefix, to_text
-from ..formulation import Formulation
-from ..problem import Problem
-from ..result import Result
-from ..schema import as_annotated
+from ..core.formulation import Formulation
+from ..core.problem import Problem
+from ..core.result import Result
+from ..engine.training.state import Arrays, add_prefix, from_file, from_text, strip_prefix, to_text
 from ..solvers.checkpoint_group import result_arrays, result_of
-from ..solvers.online import OnlineSolver
-from ..solvers.online_learner import Learner, Seen
-from ..types import Floats
+from ..solvers.online.learner import Learner, Seen
+from ..solvers.online.solver import OnlineSolver
+from ..utils.schema import as_annotated
+from ..utils.types import Floats
 from .warm_start import fingerprint
 
 __all__ = ["PartialFitLog", "one_pass", "open_log"]

@@ -18,16 +18,16 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._warn import warn_user
 from ..checkpoints import FOLD, check_location, identity_at, part_of
 from ..progress import Loop, running_clock
-from ..sklearn_bases import doc_link_template
 from ..solvers import is_online
 from ..solvers.path import PathPoint
-from ..sparse_format import check_sparse
-from ..tables import columns
-from ..types import Floats, Ints
-from ..validation import is_at_least
+from ..utils.sklearn_bases import doc_link_template
+from ..utils.sparse_format import check_sparse
+from ..utils.tables import columns
+from ..utils.types import Floats, Ints
+from ..utils.validation import is_at_least
+from ..utils.warn import warn_user
 from .base import MaxMarginEstimator
 from .inputs.examples import examples_at, n_examples_of
 from .training import Trainer

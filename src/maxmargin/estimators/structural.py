@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..core.problem import Problem, raise_for_example
+from ..core.weight_constraints import WeightConstraints
 from ..features.containers import as_list
-from ..problem import Problem, raise_for_example
-from ..sparse_format import check_sparse
-from ..types import Floats
-from ..validation import as_floats, as_sample_weights
-from ..weight_constraints import WeightConstraints
+from ..utils.sparse_format import check_sparse
+from ..utils.types import Floats
+from ..utils.validation import as_floats, as_sample_weights
 from .base import MaxMarginEstimator
 from .inputs.costs import score_weights
 from .inputs.labels import Outputs

@@ -12,21 +12,21 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from .._warn import warn_user
-from ..defaults import TOL
-from ..formulation import Formulation
-from ..problem import Problem
+from ..core.formulation import Formulation
+from ..core.problem import Problem
+from ..core.result import Callback, Result
+from ..core.weight_constraints import WeightConstraints
 from ..progress import running_clock
-from ..result import Callback, Result
 from ..solvers import Solver
+from ..solvers.ascent.dual_ascent import DualAscentState
 from ..solvers.base import check_numbers, checked_weights
 from ..solvers.cccp import PartialProblem, alternate
 from ..solvers.checkpoint_group import CheckpointGroup
-from ..solvers.dual_ascent import DualAscentState
 from ..solvers.path import PathPoint, solve_path
 from ..solvers.sparsification import check_tolerance, sparsify
-from ..types import Floats
-from ..weight_constraints import WeightConstraints
+from ..utils.defaults import TOL
+from ..utils.types import Floats
+from ..utils.warn import warn_user
 from .early_stopping import EarlyStopping
 from .parameters import check_parameters, solver_of
 from .partial_fit_log import one_pass, open_log

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .._compiling import compiling_for
+from ..core.result import Callback, Progress
+from ..jit.compiling import compiling_for
 from ..progress import running_clock
 from ..registry import task_of
-from ..result import Callback, Progress
 
 __all__ = ["transaction"]
 

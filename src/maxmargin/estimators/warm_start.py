@@ -10,13 +10,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..engine.state import fingerprint as content_of
-from ..problem import Problem
-from ..result import Result
-from ..solvers.online_learner import Learner
-from ..sparse_format import check_sparse
-from ..types import Floats
-from ..weight_constraints import WeightConstraints
+from ..core.problem import Problem
+from ..core.result import Result
+from ..core.weight_constraints import WeightConstraints
+from ..engine.training.state import fingerprint as content_of
+from ..solvers.online.learner import Learner
+from ..utils.sparse_format import check_sparse
+from ..utils.types import Floats
 
 __all__ = ["Kept", "all_classes", "beginning", "check_prior", "fingerprint", "prior_mean"]
 

@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ..schema import Count, as_sparse, from_values, sparse_blocks
-from ..sparse_format import check_sparse
-from ..validation import first_unusable, unusable
+from ..utils.schema import Count, as_sparse, from_values, sparse_blocks
+from ..utils.sparse_format import check_sparse
+from ..utils.validation import first_unusable, unusable
 
 __all__ = ["ClassFeatures"]
 

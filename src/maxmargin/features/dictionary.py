@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..schema import from_values
-from ..sklearn_bases import Estimator
-from ..types import Floats, Ints
-from ..validation import first_unusable, unusable
+from ..utils.schema import from_values
+from ..utils.sklearn_bases import Estimator
+from ..utils.types import Floats, Ints
+from ..utils.validation import first_unusable, unusable
 from .packing import (
     PackedSequences,
     named_tokens,

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..formats.opening import PathLike
-from ..sparse_format import check_sparse
-from ..types import Ints
-from ..validation import first_unusable, unusable
+from ..utils.sparse_format import check_sparse
+from ..utils.types import Ints
+from ..utils.validation import first_unusable, unusable
 from .containers import (
     as_list,
     frame_matrix,

@@ -23,9 +23,9 @@ from scipy import sparse
 
 from ..formats.opening import PathLike
 from ..formats.writing import write_atomically
-from ..schema import Count, from_values
-from ..sparse_format import check_sparse
-from ..types import Ints, Ints32
+from ..utils.schema import Count, from_values
+from ..utils.sparse_format import check_sparse
+from ..utils.types import Ints, Ints32
 from .packing import PackedSequences, check_packed, tidy_csr
 
 __all__ = ["PackedWriter", "StoredLabels", "StoredSequences", "open_packed", "write_packed"]

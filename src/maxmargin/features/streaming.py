@@ -20,8 +20,8 @@ import numpy as np
 from ..formats.columns import TokenColumns
 from ..formats.opening import PathLike
 from ..formats.writing import write_atomically
-from ..sklearn_bases import clone
-from ..types import Ints, Ints32
+from ..utils.sklearn_bases import clone
+from ..utils.types import Ints, Ints32
 from .packing import PackedSequences
 from .storing import PackedWriter
 from .tokens import as_token_columns

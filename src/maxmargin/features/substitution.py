@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..types import Floats
+from ..utils.types import Floats
 
 __all__ = ["AMINO_ACIDS", "blosum62", "log_odds_scores"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..formats.columns import TokenColumns
-from ..types import Ints
+from ..utils.types import Ints
 from .containers import as_list, as_tuples, is_frame
 from .packing import check_list_of_sequences, offsets_of
 

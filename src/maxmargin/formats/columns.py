@@ -11,7 +11,7 @@ from typing import NamedTuple, TextIO
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..types import Ints
+from ..utils.types import Ints
 from .opening import PathLike, Source, open_text
 from .writing import write_text_atomically
 

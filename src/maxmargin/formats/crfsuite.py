@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..types import Ints
+from ..utils.types import Ints
 from .opening import BadLine, Source, read_blocks
 
 __all__ = ["CrfsuiteData", "read_crfsuite"]

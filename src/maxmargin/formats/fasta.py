@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..types import Ints
+from ..utils.types import Ints
 from .opening import PathLike, Source, line_of_item, read_lines
 from .writing import write_text_atomically
 

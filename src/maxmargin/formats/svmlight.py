@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ..sparse_format import check_sparse
-from ..types import Floats, Ints
+from ..utils.sparse_format import check_sparse
+from ..utils.types import Floats, Ints
 from .opening import (
     BadLine,
     PathLike,

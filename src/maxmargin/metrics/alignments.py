@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..tables import named_values, percent
-from ..types import Floats
-from ..validation import as_floats
+from ..utils.tables import named_values, percent
+from ..utils.types import Floats
+from ..utils.validation import as_floats
 from .scoring import paired
 
 __all__ = ["AlignmentScores", "alignment_scores", "pair_accuracies"]

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..tables import percent
-from ..types import Bools, Ints, Ints32
+from ..utils.tables import percent
+from ..utils.types import Bools, Ints, Ints32
 from .scoring import (
     Averages,
     TypeScores,

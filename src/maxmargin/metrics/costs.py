@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .._warn import warn_user
-from ..types import Floats
-from ..validation import is_list
+from ..utils.types import Floats
+from ..utils.validation import is_list
+from ..utils.warn import warn_user
 from .scoring import check_labels, flat_labels, flatten, listed, paired, sorted_labels
 
 __all__ = ["as_reals", "cost_matrix", "mean_cost"]

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..tables import named_values, percent
-from ..types import Floats, Ints
+from ..utils.tables import named_values, percent
+from ..utils.types import Floats, Ints
 from .chunks import are_chunk_tags, chunk_scores
 from .scoring import (
     Averages,

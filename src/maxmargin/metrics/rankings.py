@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from ..features.containers import as_list
 from ..problems.ranking.queries import grades_of, pairs_of
 from ..problems.ranking.swaps import count_pairs
-from ..tables import named_values, percent
-from ..types import Floats, Ints
-from ..validation import as_floats, is_at_least
+from ..utils.tables import named_values, percent
+from ..utils.types import Floats, Ints
+from ..utils.validation import as_floats, is_at_least
 
 __all__ = [
     "RankingScores",

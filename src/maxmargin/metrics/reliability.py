@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..tables import columns, percent
-from ..types import Floats, Ints
-from ..validation import as_floats, is_at_least
+from ..utils.tables import columns, percent
+from ..utils.types import Floats, Ints
+from ..utils.validation import as_floats, is_at_least
 
 __all__ = ["Reliability", "reliability"]
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..features.containers import as_list
-from ..tables import columns, percent
-from ..types import Ints
-from ..validation import is_list
+from ..utils.tables import columns, percent
+from ..utils.types import Ints
+from ..utils.validation import is_list
 
 __all__ = [
     "NAMES",

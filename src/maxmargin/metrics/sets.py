@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..features.containers import is_frame
-from ..tables import named_values, percent
-from ..types import Bools
+from ..utils.tables import named_values, percent
+from ..utils.types import Bools
 from .scoring import (
     NAMES,
     Averages,

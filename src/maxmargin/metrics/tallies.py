@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..types import Bools, Floats, Ints
-from ..validation import as_floats
+from ..utils.types import Bools, Floats, Ints
+from ..utils.validation import as_floats
 from .alignments import pair_counts
 from .chunks import are_chunk_tags, chunk_counts
 from .labels import hamming

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..formats.trees import Tree, as_tree
-from ..tables import named_values, percent
-from ..types import Bools, Ints
+from ..utils.tables import named_values, percent
+from ..utils.types import Bools, Ints
 from .scoring import (
     NAMES,
     Averages,

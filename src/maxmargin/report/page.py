@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..tables import percent
-from ..types import Floats
+from ..utils.tables import percent
+from ..utils.types import Floats
 
 __all__ = [
     "Fraction",

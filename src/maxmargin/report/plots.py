@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ..core.result import Progress, Result
 from ..formats.opening import PathLike
 from ..formats.trees import Tree, as_tree
 from ..formats.writing import write_atomically
 from ..metrics.reliability import Reliability
-from ..result import Progress, Result
 
 __all__ = ["plot_convergence", "plot_reliability", "plot_tree", "tree_height"]
 

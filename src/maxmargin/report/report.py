@@ -14,8 +14,8 @@ from ..formats.writing import write_text_atomically
 from ..metrics import bootstrap_intervals, reliability
 from ..metrics.scoring import scores_of
 from ..metrics.tallies import Ratio
-from ..tables import gap_fraction, is_fraction, score_name
-from ..validation import is_one_of
+from ..utils.tables import gap_fraction, is_fraction, score_name
+from ..utils.validation import is_one_of
 from .charts import Line, line_chart, reliability_diagram
 from .contents import contents_of
 from .page import (

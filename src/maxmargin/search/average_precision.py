@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._jit import kernel
-from ..types import Floats
+from ..jit.decorator import kernel
+from ..utils.types import Floats
 
 __all__ = ["harmonic_numbers", "place_negatives", "write_swaps"]
 

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..types import Floats
+from ..utils.types import Floats
 from .violation import plane_terms
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..types import Floats, Ints, Ints32
+from ..utils.types import Floats, Ints, Ints32
 
 __all__ = ["Distribution", "margins_of"]
 

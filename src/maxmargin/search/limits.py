@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..sparse_format import check_sparse
-from ..types import Floats, Ints
+from ..utils.sparse_format import check_sparse
+from ..utils.types import Floats, Ints
 
 __all__ = [
     "MOST_TABLE_BYTES",

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from ..cutting_planes import BoundedPlanes, Planes, split_bounds, stack, validate_planes
-from ..formulation import Rescaling
-from ..types import Floats, Ints
-from ..validation import is_at_least
+from ..core.cutting_planes import BoundedPlanes, Planes, split_bounds, stack, validate_planes
+from ..core.formulation import Rescaling
+from ..utils.types import Floats, Ints
+from ..utils.validation import is_at_least
 from .bounded_search import Candidate, Violation, hull_bound
 
 __all__ = ["search_of"]

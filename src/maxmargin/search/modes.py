@@ -15,8 +15,8 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from ..formulation import Formulation, Rescaling
-from ..types import Floats
+from ..core.formulation import Formulation, Rescaling
+from ..utils.types import Floats
 
 __all__ = [
     "ADDITIVE",

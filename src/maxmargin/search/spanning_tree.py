@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..types import Floats
+from ..utils.types import Floats
 
 __all__ = ["cheapest_tree"]
 

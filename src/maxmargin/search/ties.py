@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._jit import kernel
+from ..jit.decorator import kernel
 
 
 @kernel(allocates=False)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from .._jit import kernel
+from ..jit.decorator import kernel
 
 
 @kernel(inline=True)

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..formulation import Formulation
-from .auto import Auto
+from ..core.formulation import Formulation
+from .ascent.auto import Auto
+from .ascent.dcd import CPD, DCD, DCDLight
+from .ascent.dual_ascent import BCFW, SDA
+from .ascent.fasole import FASOLE, SDM
 from .base import Solver, SolverParameters
 from .certify import certify
-from .dcd import CPD, DCD, DCDLight
-from .dual_ascent import BCFW, SDA
-from .fasole import FASOLE, SDM
-from .n_slack import NSlack
-from .one_slack import OneSlack
-from .online import OnlineSolver
-from .perceptron import MIRA, Perceptron
-from .subgradient import SGD, Pegasos
+from .cutting_plane.n_slack import NSlack
+from .cutting_plane.one_slack import OneSlack
+from .online.perceptron import MIRA, Perceptron
+from .online.solver import OnlineSolver
+from .online.subgradient import SGD, Pegasos
 
 __all__ = [
     "BCFW",

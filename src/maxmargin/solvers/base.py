@@ -12,18 +12,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._version import __version__
-from ..defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
+from ..core.formulation import Formulation
+from ..core.problem import Problem
+from ..core.result import Callback, Result, WeightsCallback
 from ..engine.accelerators import AdaptiveFeatures
-from ..engine.blas_threads import single_blas_thread
-from ..engine.run import Run, Saver
-from ..engine.state import fingerprint
-from ..engine.threads import check_n_jobs
-from ..formulation import Formulation
-from ..problem import Problem
-from ..result import Callback, Result, WeightsCallback
+from ..engine.parallel.blas_threads import single_blas_thread
+from ..engine.parallel.threads import check_n_jobs
+from ..engine.training.run import Run, Saver
+from ..engine.training.state import fingerprint
 from ..time_left import Limits
-from ..types import Floats
-from ..validation import LARGEST, as_floats, is_at_least
+from ..utils.defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
+from ..utils.types import Floats
+from ..utils.validation import LARGEST, as_floats, is_at_least
 from .checkpoint_group import CheckpointGroup, open_file
 
 __all__ = [

@@ -23,16 +23,16 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..core.formulation import Formulation
+from ..core.objective import primal_value
+from ..core.problem import Problem
+from ..core.result import Callback, Result
 from ..engine.oracle import Oracle
-from ..engine.threads import count_threads
-from ..formulation import Formulation
-from ..objective import primal_value
-from ..problem import Problem
-from ..result import Callback, Result
-from ..types import Floats, Ints
+from ..engine.parallel.threads import count_threads
+from ..utils.types import Floats, Ints
+from .ascent.dual_ascent import DualAscentState
 from .base import Solver, checked_weights
 from .checkpoint_group import CheckpointGroup
-from .dual_ascent import DualAscentState
 
 __all__ = ["CCCP", "PartialProblem", "Round", "alternate"]
 

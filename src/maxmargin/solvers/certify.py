@@ -19,15 +19,15 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..engine.bound_multipliers import BoundMultipliers
+from ..core.formulation import Formulation
+from ..core.objective import Certificate, line_step, primal_value
+from ..core.problem import Problem
+from ..core.result import Result
 from ..engine.oracle import Oracle
-from ..engine.threads import count_threads
+from ..engine.parallel.threads import count_threads
+from ..engine.steps.bound_multipliers import BoundMultipliers
 from ..engine.violations import violations
-from ..formulation import Formulation
-from ..objective import Certificate, line_step, primal_value
-from ..problem import Problem
-from ..result import Result
-from ..types import Floats
+from ..utils.types import Floats
 from .base import checked_weights
 
 __all__ = ["DualPoint", "certificate_of", "certify"]

@@ -12,8 +12,11 @@ from dataclasses import astuple, fields, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..engine.run import Saver, progress_of
-from ..engine.state import (
+from ..core.objective import DualTerms
+from ..core.problem import Problem
+from ..core.result import Result
+from ..engine.training.run import Saver, progress_of
+from ..engine.training.state import (
     DRIFT,
     Arrays,
     SolverState,
@@ -25,11 +28,8 @@ from ..engine.state import (
     strip_prefix,
     to_text,
 )
-from ..objective import DualTerms
-from ..problem import Problem
 from ..registry import import_name
-from ..result import Result
-from ..schema import Count, as_annotated, checked_arrays, from_values, numbers
+from ..utils.schema import Count, as_annotated, checked_arrays, from_values, numbers
 
 if TYPE_CHECKING:
     from .base import Solver

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..engine.state import SolverState
-from ..formulation import Formulation
-from ..objective import DualTerms
-from ..result import Result
+from ..core.formulation import Formulation
+from ..core.objective import DualTerms
+from ..core.result import Result
+from ..engine.training.state import SolverState
 from .base import Solver
 
 __all__ = ["PathPoint", "Solve", "solve_path", "tolerated"]

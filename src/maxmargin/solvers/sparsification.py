@@ -14,13 +14,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..core.formulation import Formulation
+from ..core.objective import Certificate, primal_value
+from ..core.problem import Problem
+from ..core.result import Result
 from ..engine.violations import hinge_values
-from ..formulation import Formulation
-from ..objective import Certificate, primal_value
-from ..problem import Problem
-from ..result import Result
-from ..types import Floats, Ints
-from ..validation import is_at_least
+from ..utils.types import Floats, Ints
+from ..utils.validation import is_at_least
 from .base import checked_weights
 
 __all__ = ["check_tolerance", "sparsify"]

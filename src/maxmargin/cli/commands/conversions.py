@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._warn import warn_user
 from ...features import WindowFeatures, chunking_templates, ner_templates, words_templates
 from ...formats import TokenColumns, read_columns, read_conllu, read_svmlight, write_columns
 from ...formats.opening import Source, open_text
 from ...formats.writing import write_text_atomically
 from ...metrics import chunks
 from ...metrics.chunks import are_chunk_tags
+from ...utils.warn import warn_user
 from ..console import UsageError
 from ..options import SEPARATORS
 

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from ...tables import columns, gap_fraction, named_score, score_name, score_text
+from ...utils.tables import columns, gap_fraction, named_score, score_name, score_text
 from ..console import DONE, EXIT_CODES, STOPPED_EARLY, Signals, UsageError, announcing_interrupts
 from ..options import add_command, folds
 from ..tasks import TASKS

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from ..._compiling import compiling_for
+from ...jit.compiling import compiling_for
 from ..console import DONE, Signals, warn
 from ..options import (
     add_command,

@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import Any
 
-from ...tables import columns, named_values
+from ...utils.tables import columns, named_values
 from ..console import DONE, Signals
 from ..options import add_command, positive
 

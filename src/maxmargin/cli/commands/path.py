@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any, NamedTuple
 
-from ...tables import columns, gap_fraction, named_score, score_name, score_text
+from ...utils.tables import columns, gap_fraction, named_score, score_name, score_text
 from ..console import (
     DONE,
     EXIT_CODES,

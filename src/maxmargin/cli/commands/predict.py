@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..._compiling import compiling_for
+from ...jit.compiling import compiling_for
 from ..console import DONE, Signals
 from ..options import (
     add_command,

@@ -6,7 +6,7 @@ import argparse
 import os.path
 from typing import Any
 
-from ..._compiling import compiling_for
+from ...jit.compiling import compiling_for
 from ...registry import task_of
 from ..console import DONE, Signals
 from ..options import add_command, add_reading_options

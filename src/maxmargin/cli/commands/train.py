@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from ...tables import gap_fraction
+from ...utils.tables import gap_fraction
 from ..console import (
     DONE,
     EXIT_CODES,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ..._compiling import compile_seconds
+from ...jit.compiling import compile_seconds
 from ...registry import ESTIMATORS, Estimator, import_name
 from ..console import DONE, Signals, UsageError, echo, echo_result
 from ..options import add_command

@@ -19,14 +19,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core.formulation import C_from_paper, Rescaling, Slack
+from ...core.result import Result
 from ...formats import SvmlightData, read_svmlight, write_text_atomically
 from ...formats.opening import Source
 from ...formats.recognising import Kind, recognise
 from ...formats.svmlight import line_of_example
-from ...formulation import C_from_paper, Rescaling, Slack
 from ...persistence import load_model
-from ...result import Result
-from ...types import Ints
+from ...utils.types import Ints
 from ..console import (
     ERROR,
     NO_MODEL,

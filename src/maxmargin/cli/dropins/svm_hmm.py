@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ...types import Ints
+from ...utils.types import Ints
 from ..console import DONE, Signals, UsageError, echo_result
 from ..files import check_several_labels
 from ..training import Examples as TrainingExamples

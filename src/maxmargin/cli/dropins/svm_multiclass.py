@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...types import Floats
+from ...utils.types import Floats
 from ..console import DONE, Signals, echo, echo_result
 from ..files import check_several_labels
 from ..training import Examples as TrainingExamples

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ...types import Bools, Floats
+from ...utils.types import Bools, Floats
 from ..console import DONE, Signals, UsageError, echo, echo_result
 from ..training import Examples as TrainingExamples
 from ..training import Training

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...types import Floats
+from ...utils.types import Floats
 from ..console import DONE, Signals, echo_result
 from ..training import Examples as TrainingExamples
 from ..training import Training

@@ -11,7 +11,7 @@ from ..task import Task
 if TYPE_CHECKING:
     from ...formats import FastaRecord
     from ...formats.opening import Source
-    from ...types import Ints
+    from ...utils.types import Ints
     from ..evaluation import Evaluation
     from ..files import Model
     from ..training import Examples, Training

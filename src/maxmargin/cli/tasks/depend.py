@@ -89,7 +89,7 @@ class DependTask(Task):
         from ...formats.conllu import UPOS
         from ...metrics import attachment_scores, relation_scores
         from ...metrics.tallies import tally_of_heads
-        from ...tables import named_values, percent
+        from ...utils.tables import named_values, percent
         from ..evaluation import Evaluation, as_json, count_unknown, error_lines
         from ..files import open_input
 
@@ -142,8 +142,8 @@ TASK = DependTask()
 
 def _make(arguments: argparse.Namespace) -> Training:
     """A parser, to be trained on a treebank."""
-    from ..._warn import warn_user
     from ...estimators.trees.dependency import DependencyParser
+    from ...utils.warn import warn_user
     from ..files import at_lines, open_input
     from ..training import Examples, Training, say, shared_parameters
 

@@ -86,7 +86,7 @@ class LabelTreeTask(Task):
 
         from ...metrics import label_scores, sequence_accuracy
         from ...metrics.tallies import tally_of_tags
-        from ...tables import named_values, percent
+        from ...utils.tables import named_values, percent
         from ..evaluation import Evaluation, as_json, confusions, count_unknown, error_lines
         from ..files import open_input
 
@@ -145,7 +145,7 @@ def _read_for(
     model: Model, source: Source, arguments: argparse.Namespace
 ) -> tuple[LabelTrees, list[Any]]:
     """Read label trees for a trained model; their features come with as many columns as it has."""
-    from ..._warn import warn_user
+    from ...utils.warn import warn_user
 
     trees, widths = _read(source, arguments), model.estimator.n_features_in_
     if len(trees.X) != len(widths):

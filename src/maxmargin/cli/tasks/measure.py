@@ -7,7 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from ...defaults import MEASURE_TOL
+from ...utils.defaults import MEASURE_TOL
 from ..console import UsageError
 from ..task import Task
 
@@ -92,7 +92,7 @@ class MeasureTask(Task):
         from ...metrics.scoring import scores_of
         from ...metrics.tallies import Tally, mean_of
         from ...problems.measures.measure import Measure
-        from ...tables import named_values, percent
+        from ...utils.tables import named_values, percent
         from ..evaluation import Evaluation
         from ..rows import line_of, read_labelled_rows
 

@@ -65,7 +65,7 @@ class MulticlassTask(Task):
         """Scores of a classifier, and a table of them."""
         from ...metrics import label_scores
         from ...metrics.tallies import tally_of_labels
-        from ...tables import percent
+        from ...utils.tables import percent
         from ..evaluation import Evaluation, as_json, confusions, count_unknown, error_lines
         from ..rows import read_labelled_rows
 

@@ -10,7 +10,7 @@ from ..task import Task
 
 if TYPE_CHECKING:
     from ...formats.opening import Source
-    from ...types import Ints
+    from ...utils.types import Ints
     from ..evaluation import Evaluation
     from ..files import Model
     from ..training import Examples, Training

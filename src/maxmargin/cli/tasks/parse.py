@@ -75,7 +75,7 @@ class ParseTask(Task):
 
     def predict(self, model: Model, source: Source, arguments: argparse.Namespace) -> str:
         """One tree on each line; with --k or --scores, behind its number and score."""
-        from ..._warn import warn_user
+        from ...utils.warn import warn_user
         from ..evaluation import number_of_answers, written_score
 
         sentences = _read_sentences(model, source, arguments)

@@ -13,7 +13,7 @@ from ..task import Task
 if TYPE_CHECKING:
     from ...formats import SvmlightData
     from ...formats.opening import Source
-    from ...types import Floats
+    from ...utils.types import Floats
     from ..evaluation import Evaluation
     from ..files import Model
     from ..training import Examples, Plan, Training
@@ -70,7 +70,7 @@ class RankTask(Task):
             swapped_pairs,
         )
         from ...metrics.tallies import tally_of_rankings
-        from ...tables import columns, named_values
+        from ...utils.tables import columns, named_values
         from ..evaluation import Evaluation
         from ..rows import read_labelled_rows
 
@@ -163,6 +163,6 @@ def _known(value: float) -> float | None:
 
 def _percent(fraction: Any) -> str:
     """A fraction in per cent, or a dash."""
-    from ...tables import percent
+    from ...utils.tables import percent
 
     return "-" if fraction is None else f"{percent(fraction)} %"

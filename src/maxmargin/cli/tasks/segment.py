@@ -83,7 +83,7 @@ class SegmentTask(Task):
         """Scores of a segmenter as conlleval has them, and tables of them."""
         from ...metrics import chunk_scores, segments_to_tags, sequence_accuracy, tags_to_segments
         from ...metrics.tallies import tally_of_segments
-        from ...tables import named_values, percent
+        from ...utils.tables import named_values, percent
         from ..columns import read_labelled_tokens
         from ..evaluation import Evaluation, as_json, count_unknown, error_lines
 

@@ -1,19 +1,19 @@
 """Working sets and bundle of the cutting-plane solvers where single weights have bounds.
 
-The arithmetic is in `engine.bound_multipliers`.
+The arithmetic is in `engine.steps.bound_multipliers`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...types import Floats, Ints
-from ..bound_multipliers import BoundMultipliers, columns_of, solve_within_bounds
-from ..joint_planes import PlaneRows
-from ..joint_qp import JointPlanes, JointSolution
+from ...utils.types import Floats, Ints
 from ..oracle import Oracle
-from ..state import Arrays, add_prefix, strip_prefix
-from ..threads import Threads
+from ..parallel.threads import Threads
+from ..steps.bound_multipliers import BoundMultipliers, columns_of, solve_within_bounds
+from ..steps.joint_qp import JointPlanes, JointSolution
+from ..store.joint_planes import PlaneRows
+from ..training.state import Arrays, add_prefix, strip_prefix
 from ..violations import batches
 from .bundle import Bundle
 from .master import line_searches, master_gap

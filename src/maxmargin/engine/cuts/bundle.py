@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...formulation import Formulation
-from ...objective import dual_value
-from ...schema import Count, Number, checked_arrays, from_values, numbers, whole
-from ...types import Floats, Ints, Ints32
-from ..arena import grown
-from ..compaction import keep_rows
-from ..joint_qp import JointPlanes, solve_jointly
-from ..state import FULL, Arrays, StoredPlanes, check_budget, from_text, to_text
-from ..threads import Threads, each_range
+from ...core.formulation import Formulation
+from ...core.objective import dual_value
+from ...utils.schema import Count, Number, checked_arrays, from_values, numbers, whole
+from ...utils.types import Floats, Ints, Ints32
+from ..parallel.threads import Threads, each_range
+from ..steps.joint_qp import JointPlanes, solve_jointly
+from ..store.arena import grown
+from ..store.compaction import keep_rows
+from ..training.state import FULL, Arrays, StoredPlanes, check_budget, from_text, to_text
 from .master import fsmo, line_searches, master_gap
 from .pool_kernels import sparse_combination, sparse_products, write_non_zeros
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...types import Floats
-from ..joint_planes import PlaneRows, all_products, planes_work, taken_if_better
-from ..joint_qp import JointPlanes
+from ...utils.types import Floats
+from ..steps.joint_qp import JointPlanes
+from ..store.joint_planes import PlaneRows, all_products, planes_work, taken_if_better
 
 if TYPE_CHECKING:
     from .working_sets import WorkingSets

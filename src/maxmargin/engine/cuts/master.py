@@ -11,7 +11,7 @@ solution starts from the last one and stops at any precision. Its duality gap is
 
 from __future__ import annotations
 
-from ..._jit import kernel
+from ...jit.decorator import kernel
 
 __all__ = [
     "best_candidates",

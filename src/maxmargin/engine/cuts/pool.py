@@ -14,18 +14,18 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ...cutting_planes import longest_row
-from ...schema import checked_arrays, numbers, whole
-from ...types import Floats, Ints, Ints32
-from ..active_weights import LocalWeights
-from ..arena import LARGE, MORE_THAN_SAID, SMALL, AnyArray
-from ..compaction import keep_blocks_by_use, keep_rows
+from ...core.cutting_planes import longest_row
+from ...utils.schema import checked_arrays, numbers, whole
+from ...utils.types import Floats, Ints, Ints32
 from ..cost_model import BLOCK_ENTRY, PLANE_ENTRY
 from ..feature_blocks import FeatureBlocks, mean_block_size
 from ..oracle import Oracle
-from ..plane_kernels import LARGEST_SMALL
-from ..state import Arrays, StoredPlanes, add_prefix, named_arrays, strip_prefix
-from ..threads import each_range
+from ..parallel.threads import each_range
+from ..steps.active_weights import LocalWeights
+from ..store.arena import LARGE, MORE_THAN_SAID, SMALL, AnyArray
+from ..store.compaction import keep_blocks_by_use, keep_rows
+from ..store.plane_kernels import LARGEST_SMALL
+from ..training.state import Arrays, StoredPlanes, add_prefix, named_arrays, strip_prefix
 from .bundle import stored_dense
 from .master import best_candidates, best_total, chosen_total, line_minimum
 from .pool_kernels import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import kernel
+from ...jit.decorator import kernel
 from ..feature_blocks import gather_blocks, scatter_blocks
 
 ENTRIES, LOCALS = 0, 1

@@ -12,11 +12,11 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ...formulation import Formulation
-from ...schema import checked_arrays, numbers
-from ...types import Floats, Ints
+from ...core.formulation import Formulation
+from ...utils.schema import checked_arrays, numbers
+from ...utils.types import Floats, Ints
 from ..oracle import Oracle
-from ..state import Arrays, StoredPlanes
+from ..training.state import Arrays, StoredPlanes
 
 __all__ = ["Candidate", "Sample", "SamplePool", "minimum_on_line"]
 

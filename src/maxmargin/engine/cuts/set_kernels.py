@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import kernel
-from ..block_steps import WSS2, block_gap, improve_block
-from ..compaction import keep_products
+from ...jit.decorator import kernel
 from ..feature_blocks import clear_blocks, gather_blocks, scatter_blocks
+from ..steps.block_steps import WSS2, block_gap, improve_block
+from ..store.compaction import keep_products
 from .master import fsmo
 
 SLOTS, GRAM, ENTRIES = 0, 1, 2

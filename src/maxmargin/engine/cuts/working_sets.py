@@ -16,17 +16,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...cutting_planes import longest_row
-from ...objective import dual_value, ridges, scale_to_fit
-from ...schema import checked_arrays, numbers, whole
-from ...types import Floats, Ints, Ints32
-from ..arena import MORE_THAN_SAID, grown
-from ..compaction import keep_rows
+from ...core.cutting_planes import longest_row
+from ...core.objective import dual_value, ridges, scale_to_fit
+from ...utils.schema import checked_arrays, numbers, whole
+from ...utils.types import Floats, Ints, Ints32
 from ..cost_model import BLOCK, BLOCK_ENTRY
-from ..joint_planes import PlaneRows, row_values
-from ..joint_qp import JointPlanes, JointSolution, solve_jointly
 from ..oracle import Oracle
-from ..state import (
+from ..steps.joint_qp import JointPlanes, JointSolution, solve_jointly
+from ..store.arena import MORE_THAN_SAID, grown
+from ..store.compaction import keep_rows
+from ..store.joint_planes import PlaneRows, row_values
+from ..training.state import (
     FULL,
     Arrays,
     StoredPlanes,

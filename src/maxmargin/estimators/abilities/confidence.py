@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._warn import warn_user
 from ...checkpoints import HELD_OUT, part_of
 from ...progress import Loop, running_clock
-from ...schema import from_values
-from ...sklearn_bases import clone
 from ...solvers.base import checked_weights
-from ...types import Floats, Ints
+from ...utils.schema import from_values
+from ...utils.sklearn_bases import clone
+from ...utils.types import Floats, Ints
+from ...utils.warn import warn_user
 from ..inputs.examples import examples_at, n_examples_of
 
 __all__ = [

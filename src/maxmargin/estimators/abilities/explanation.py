@@ -17,9 +17,9 @@ import scipy.sparse as sp
 
 from ...features.containers import is_frame
 from ...features.tokens import tokens_of, word_of
-from ...sparse_format import check_sparse
-from ...tables import columns
-from ...types import Floats, Ints
+from ...utils.sparse_format import check_sparse
+from ...utils.tables import columns
+from ...utils.types import Floats, Ints
 
 __all__ = [
     "Decision",

@@ -19,9 +19,9 @@ from ...features.kernels.functions import (
     rows_at_a_time,
     slices_of_rows,
 )
-from ...schema import Count
-from ...sparse_format import check_sparse
-from ...types import Floats, Ints
+from ...utils.schema import Count
+from ...utils.sparse_format import check_sparse
+from ...utils.types import Floats, Ints
 from ..parameters import seed_of
 
 __all__ = [

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from ...features.containers import as_list
-from ...types import Bools, Ints
-from ...validation import is_one_of
+from ...utils.types import Bools, Ints
+from ...utils.validation import is_one_of
 from ..inputs.labels import CodedLabels, FlatLabels, Wording, flatten_labels, is_hashable
 
 __all__ = [

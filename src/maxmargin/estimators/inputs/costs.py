@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._warn import warn_user
 from ...metrics.costs import as_reals, cost_matrix
 from ...solvers.base import checked_weights
-from ...types import Bools, Floats, Ints
+from ...utils.types import Bools, Floats, Ints
+from ...utils.warn import warn_user
 from .examples import n_examples_of
 from .labels import LabelEncoder, flatten_labels
 

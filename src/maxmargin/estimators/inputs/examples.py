@@ -14,8 +14,8 @@ import scipy.sparse as sp
 from ...features import StoredLabels
 from ...features.packing import PackedSequences, offsets_of
 from ...formats import ConlluTreebank, TokenColumns, Treebank
-from ...sparse_format import check_sparse
-from ...types import Ints
+from ...utils.sparse_format import check_sparse
+from ...utils.types import Ints
 from .labels import Outputs
 
 __all__ = [

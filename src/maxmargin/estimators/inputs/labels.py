@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._warn import warn_user
 from ...engine.rows import check_codes
 from ...features import StoredLabels
 from ...features.containers import as_list, as_tuples, is_frame
-from ...types import Ints, Ints32
+from ...utils.types import Ints, Ints32
+from ...utils.warn import warn_user
 
 __all__ = [
     "FlatLabels",

@@ -11,17 +11,17 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...core.problem import Problem
+from ...core.result import Result
+from ...core.weight_constraints import WeightConstraints
 from ...features.containers import as_list
 from ...metrics import pair_accuracies
-from ...problem import Problem
 from ...problems.alignment.homologues import HomologueProblem
 from ...problems.alignment.kernels import Strings
 from ...problems.alignment.layout import Aligner, AlignmentLayout, pack_alignments
 from ...problems.alignment.problem import AlignmentProblem
-from ...result import Result
-from ...types import Floats, Ints
-from ...validation import as_sample_weights, is_list, is_one_of
-from ...weight_constraints import WeightConstraints
+from ...utils.types import Floats, Ints
+from ...utils.validation import as_sample_weights, is_list, is_one_of
 from ..abilities.explanation import Explanation, differing_parts, explain_whole
 from ..base import MaxMarginEstimator, checked_k
 from ..inputs.costs import score_weights

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..._warn import warn_user
 from ...formats.fasta import pairs_of_rows
 from ...problems.alignment.kernels import Scoring, Strings
 from ...problems.alignment.layout import pack_strings
-from ...types import Ints, Ints32
-from ...validation import as_floats, is_list
+from ...utils.types import Ints, Ints32
+from ...utils.validation import as_floats, is_list
+from ...utils.warn import warn_user
 from ..abilities.explanation import Part
 
 __all__ = [

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._warn import warn_user
 from ...problems.chain.constraints import ChainConstraints, bio_constraints
-from ...types import Bools, Ints32
-from ...validation import is_one_of
+from ...utils.types import Bools, Ints32
+from ...utils.validation import is_one_of
+from ...utils.warn import warn_user
 from ..abilities.partial_labels import is_choice
 from ..inputs.labels import FlatLabels
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..._warn import warn_user
 from ...engine.packed_problem import sparse_rows
 from ...features.containers import as_list, as_tuples
 from ...problems.segments.alternatives import best_without, list_chunks
 from ...problems.segments.layout import Segment, SegmentLayout, chunks_of
-from ...types import Bools, Floats, Ints
-from ...validation import is_list
+from ...utils.types import Bools, Floats, Ints
+from ...utils.validation import is_list
+from ...utils.warn import warn_user
 from ..abilities.explanation import (
     Evidence,
     Explanation,

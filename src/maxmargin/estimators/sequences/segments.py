@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...engine.packed_problem import rows_between, sparse_rows
+from ...engine.parallel.threads import parallel_chunks
 from ...engine.rows import Rows
-from ...engine.threads import parallel_chunks
 from ...features import FeatureDictionary, PackedSequences, WindowFeatures
 from ...features.tokens import TokenChunks
 from ...metrics.segments import segment_f1
@@ -20,10 +20,10 @@ from ...problems.segments.layout import (
     segments_by_sequence,
 )
 from ...problems.segments.problem import LOSSES, SegmentDecoder, SegmentLoss, SegmentProblem
-from ...schema import Count, Labels, Names
 from ...solvers.base import checked_weights
-from ...types import Floats, Ints
-from ...validation import as_sample_weights, is_one_of
+from ...utils.schema import Count, Labels, Names
+from ...utils.types import Floats, Ints
+from ...utils.validation import as_sample_weights, is_one_of
 from ..abilities.explanation import (
     Explanation,
     strongest_by_label,

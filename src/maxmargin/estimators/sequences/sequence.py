@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...problems.chain.costs import PartialChains
-from ...types import Floats
+from ...utils.types import Floats
 from ..abilities.confidence import TokenConfidences, fit_calibration
 from ..abilities.explanation import Explanation, no_decisions
 from ..abilities.kernels import FittedKernel, KernelParameters, check_no_kernel

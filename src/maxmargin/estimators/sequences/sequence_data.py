@@ -16,10 +16,10 @@ from ...problems.chain.costs import costs_of_choices, known_runs
 from ...problems.chain.decoder import ChainDecoder
 from ...problems.chain.layout import ChainLayout, label_tuples
 from ...problems.chain.problem import ChainProblem
-from ...schema import Count, Labels, Names, checked_arrays, whole
 from ...solvers.base import checked_weights
-from ...types import Bools, Floats, Ints, Ints32
-from ...validation import as_sample_weights, is_at_least
+from ...utils.schema import Count, Labels, Names, checked_arrays, whole
+from ...utils.types import Bools, Floats, Ints, Ints32
+from ...utils.validation import as_sample_weights, is_at_least
 from ..abilities.kernels import FittedKernel, KernelModel, check_no_kernel
 from ..abilities.partial_labels import (
     allowed_labels,

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...engine.packed_problem import rows_between
+from ...engine.parallel.threads import parallel_chunks
 from ...engine.rows import are_usable
-from ...engine.threads import parallel_chunks
 from ...features import PackedSequences
 from ...features.kernels.functions import KernelBasis
 from ...features.packing import check_finite
@@ -22,8 +22,8 @@ from ...problems.chain.decoder import ChainDecoder
 from ...problems.chain.layout import ChainLayout, LabelTuples
 from ...problems.chain.marginals import ChainDistribution
 from ...problems.chain.state_kernels import ChainInputs
-from ...sparse_format import check_sparse
-from ...types import Bools, Floats, Ints, Ints32
+from ...utils.sparse_format import check_sparse
+from ...utils.types import Bools, Floats, Ints, Ints32
 from ..abilities.explanation import (
     Evidence,
     Explanation,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...engine.threads import parallel_chunks
+from ...engine.parallel.threads import parallel_chunks
 from ...features import (
     FeatureDictionary,
     PackedSequences,
@@ -22,10 +22,10 @@ from ...features import (
 from ...features.containers import as_list, frame_columns
 from ...features.tokens import TokenChunks
 from ...formats import TokenColumns
-from ...schema import Count
-from ...sklearn_bases import clone
-from ...sparse_format import check_sparse
-from ...types import Ints
+from ...utils.schema import Count
+from ...utils.sklearn_bases import clone
+from ...utils.sparse_format import check_sparse
+from ...utils.types import Ints
 
 __all__ = ["VECTORS_WORTH_CUTTING", "TokenInputs", "TransitionInputs", "fit_transition_inputs"]
 

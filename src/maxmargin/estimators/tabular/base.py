@@ -10,10 +10,10 @@ import scipy.sparse as sp
 
 from ...engine.packed_problem import scores_of_rows
 from ...engine.rows import Rows, make_rows
-from ...sklearn_bases import check_fitted
-from ...sparse_format import check_sparse
-from ...types import Floats, Ints
-from ...validation import LARGEST, first_unusable
+from ...utils.sklearn_bases import check_fitted
+from ...utils.sparse_format import check_sparse
+from ...utils.types import Floats, Ints
+from ...utils.validation import LARGEST, first_unusable
 from ..abilities.explanation import Evidence, column_names, input_evidence
 from ..abilities.kernels import LINEAR
 from ..base import CheckedWeights, MaxMarginEstimator

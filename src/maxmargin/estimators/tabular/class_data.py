@@ -9,18 +9,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..._warn import warn_user
+from ...core.problem import Problem
 from ...features.class_features import ClassFeatures
 from ...metrics.costs import as_reals, cost_matrix
-from ...problem import Problem
 from ...problems.classes.class_features import ClassFeatureProblem
 from ...problems.classes.merging import merge_examples
 from ...problems.classes.multiclass import MulticlassProblem
 from ...problems.classes.taxonomy import Taxonomy
-from ...schema import Count, Labels, Names, SparseBlocks
-from ...sparse_format import check_sparse
-from ...types import Floats, Ints
-from ...validation import as_floats
+from ...utils.schema import Count, Labels, Names, SparseBlocks
+from ...utils.sparse_format import check_sparse
+from ...utils.types import Floats, Ints
+from ...utils.validation import as_floats
+from ...utils.warn import warn_user
 from ..abilities.kernels import KernelModel
 from ..warm_start import all_classes, check_prior
 from .base import canonical

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from ...engine.rows import Rows
 from ...problems.classes.class_features import described_class_scores
 from ...problems.classes.multiclass import ClassDistribution, class_scores
-from ...schema import as_sparse, sparse_blocks
-from ...sklearn_bases import Classifier
-from ...sparse_format import check_sparse
-from ...types import Floats, Ints
+from ...utils.schema import as_sparse, sparse_blocks
+from ...utils.sklearn_bases import Classifier
+from ...utils.sparse_format import check_sparse
+from ...utils.types import Floats, Ints
 from ..abilities.confidence import Confidences, fit_calibration
 from ..abilities.explanation import Explanation, explain_whole, one_row, strongest_by_label
 from ..abilities.kernels import FittedKernel, KernelParameters, check_no_kernel

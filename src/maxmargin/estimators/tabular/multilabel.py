@@ -20,9 +20,9 @@ from ...problems.multilabel.problem import (
     label_scores,
     predict_labels,
 )
-from ...schema import Count, Names
-from ...sklearn_bases import Classifier
-from ...types import Bools, Floats, Ints
+from ...utils.schema import Count, Names
+from ...utils.sklearn_bases import Classifier
+from ...utils.types import Bools, Floats, Ints
 from ..abilities.explanation import Evidence, Explanation, Places, one_row
 from ..base import ConditionalMethod, OnlineMethod, checked_k
 from ..inputs.costs import check_loss, costs_of_sets, example_weights

@@ -10,14 +10,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ..._warn import warn_user
 from ...engine.rows import make_rows, row_scores
 from ...problems.ranking.problem import RankingProblem
 from ...problems.ranking.thresholds import ThresholdProblem, best_thresholds
-from ...schema import Count, Labels, Names
-from ...sklearn_bases import Classifier
-from ...types import Floats, Ints
-from ...validation import is_one_of
+from ...utils.schema import Count, Labels, Names
+from ...utils.sklearn_bases import Classifier
+from ...utils.types import Floats, Ints
+from ...utils.validation import is_one_of
+from ...utils.warn import warn_user
 from ..abilities.explanation import Evidence, Explanation, explain_whole, one_row
 from ..base import checked_k
 from ..inputs.costs import example_weights

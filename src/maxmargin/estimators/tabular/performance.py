@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._warn import warn_user
-from ...defaults import MEASURE_TOL
 from ...problems.measures.measure import Measure, MeasureName
 from ...problems.measures.problem import MeasureProblem
-from ...schema import Count, Labels, Names
-from ...sklearn_bases import Classifier
-from ...types import Bools, Floats
+from ...utils.defaults import MEASURE_TOL
+from ...utils.schema import Count, Labels, Names
+from ...utils.sklearn_bases import Classifier
+from ...utils.types import Bools, Floats
+from ...utils.warn import warn_user
 from ..abilities.explanation import Explanation, explain_whole, one_row
 from ..abilities.kernels import FittedKernel, KernelModel, KernelParameters, check_no_kernel
 from ..base import checked_k

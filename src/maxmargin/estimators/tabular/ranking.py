@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from ...core.weight_constraints import WeightConstraints
 from ...features.containers import is_frame
 from ...metrics.rankings import (
     as_queries,
@@ -20,11 +21,10 @@ from ...metrics.rankings import (
     weights_of_queries,
 )
 from ...problems.ranking.problem import LOSSES, RankingLoss, RankingProblem
-from ...schema import Count, Names
-from ...sparse_format import check_sparse
-from ...types import Floats, Ints
-from ...validation import is_one_of
-from ...weight_constraints import WeightConstraints
+from ...utils.schema import Count, Names
+from ...utils.sparse_format import check_sparse
+from ...utils.types import Floats, Ints
+from ...utils.validation import is_one_of
 from ..abilities.explanation import Explanation, decision, explain_whole, one_row
 from ..base import OnlineMethod, checked_k
 from ..inputs.costs import example_weights

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...engine.threads import parallel_chunks
+from ...engine.parallel.threads import parallel_chunks
 from ...problems.dependency.decoder import DependencyDecoder, decoding_work
 from ...problems.dependency.features import ArcTemplates, TokenFields
 from ...problems.dependency.kernels import FoundTrees
@@ -17,8 +17,8 @@ from ...problems.dependency.marginals import TreeDistribution
 from ...problems.dependency.partial import PartialDependencies
 from ...problems.dependency.problem import DependencyProblem, check_trees
 from ...solvers.base import checked_weights
-from ...types import Bools, Floats, Ints, Ints32
-from ...validation import as_sample_weights
+from ...utils.types import Bools, Floats, Ints, Ints32
+from ...utils.validation import as_sample_weights
 from ..abilities.confidence import (
     CalibratedMethod,
     Confidences,

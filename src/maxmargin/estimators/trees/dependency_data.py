@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._warn import warn_user
 from ...features.containers import as_list, as_tuples
 from ...formats import ConlluTreebank
 from ...problems.dependency.feature_names import arc_feature_names
@@ -19,9 +18,10 @@ from ...problems.dependency.partial import ANY, ArcChoices
 from ...problems.dependency.problem import check_trees
 from ...problems.dependency.scores import arc_features
 from ...problems.dependency.trees import crossing_trees, projectivised
-from ...schema import Count, Labels
-from ...types import Bools, Floats, Ints, Ints32
-from ...validation import is_list, is_one_of
+from ...utils.schema import Count, Labels
+from ...utils.types import Bools, Floats, Ints, Ints32
+from ...utils.validation import is_list, is_one_of
+from ...utils.warn import warn_user
 from ..abilities.explanation import (
     Evidence,
     Explanation,

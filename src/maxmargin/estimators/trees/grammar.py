@@ -15,7 +15,7 @@ from ...problems.grammar.marginals import ConstituentDistribution, Span
 from ...problems.grammar.problem import GrammarProblem
 from ...problems.grammar.rules import derive, relative_frequencies
 from ...solvers.base import checked_weights
-from ...types import Floats, Ints
+from ...utils.types import Floats, Ints
 from ..abilities.confidence import CalibratedMethod, Confidences, fit_calibration, temperature_of
 from ..abilities.explanation import (
     Evidence,

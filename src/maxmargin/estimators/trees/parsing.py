@@ -10,15 +10,15 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ..._warn import warn_user
 from ...features.containers import as_list, as_tuples
 from ...formats.trees import Tree, Treebank, as_tree, clean_tree
 from ...metrics import bracket_scores
 from ...problems.grammar.data import GrammarDecoder, Nodes, Sentences, encode, make_sentences
 from ...problems.grammar.k_best import best_derivations
 from ...problems.grammar.rules import Derivation, Grammar, GrammarState, derive
-from ...types import Floats, Ints
-from ...validation import is_at_least, is_one_of
+from ...utils.types import Floats, Ints
+from ...utils.validation import is_at_least, is_one_of
+from ...utils.warn import warn_user
 from ..base import Savable, checked_k
 from ..inputs.labels import Outputs
 

@@ -13,10 +13,10 @@ from ...features.containers import as_list
 from ...problems.tree.grid_parts import GridLayout
 from ...problems.tree.labels import LabelLayout
 from ...problems.tree.marginals import LabelTreeDistribution
-from ...schema import Count, Labels
 from ...solvers.base import checked_weights
-from ...types import Floats, Ints
-from ...validation import as_sample_weights, is_one_of
+from ...utils.schema import Count, Labels
+from ...utils.types import Floats, Ints
+from ...utils.validation import as_sample_weights, is_one_of
 from ..abilities.confidence import (
     CalibratedMethod,
     Confidences,

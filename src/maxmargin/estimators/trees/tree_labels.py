@@ -9,11 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ...core.problem import Problem
 from ...engine.cost_model import scoring_work
+from ...engine.parallel.threads import each_range
 from ...engine.rows import Rows
-from ...engine.threads import each_range
 from ...features.containers import is_frame
-from ...problem import Problem
 from ...problems.tree.labels import (
     LabelLayout,
     LabelTreeProblem,
@@ -26,9 +26,9 @@ from ...problems.tree.learning import tree_of_labels
 from ...problems.tree.marginals import LabelTreeDistribution
 from ...problems.tree.partial import PartialLabelTrees, costs_of_node_choices
 from ...solvers.base import checked_weights
-from ...sparse_format import check_sparse
-from ...types import Bools, Floats, Ints
-from ...validation import as_floats, as_real_numbers, first_unusable, is_list, unusable
+from ...utils.sparse_format import check_sparse
+from ...utils.types import Bools, Floats, Ints
+from ...utils.validation import as_floats, as_real_numbers, first_unusable, is_list, unusable
 from ..abilities.explanation import Evidence, Explanation, Places, best_other
 from ..abilities.partial_labels import (
     allowed_node_labels,

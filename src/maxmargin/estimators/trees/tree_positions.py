@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...problem import Problem
+from ...core.problem import Problem
 from ...problems.tree.grid_parts import (
     Choices,
     GridLayout,
@@ -20,9 +20,9 @@ from ...problems.tree.grid_parts import (
 from ...problems.tree.labels import root_tree
 from ...problems.tree.learning import scale_offsets, tree_of_positions
 from ...problems.tree.partial import PartialParts
-from ...sparse_format import check_sparse
-from ...types import Bools, Floats, Ints
-from ...validation import as_floats, as_real_numbers, first_unusable, is_at_least, unusable
+from ...utils.sparse_format import check_sparse
+from ...utils.types import Bools, Floats, Ints
+from ...utils.validation import as_floats, as_real_numbers, first_unusable, is_at_least, unusable
 from ..abilities.partial_labels import allowed_pixels, flatten_fixed
 from ..inputs.labels import Wording
 from .tree_labels import Prepared, given_edges

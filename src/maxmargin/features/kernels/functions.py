@@ -11,11 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ...engine.blas_threads import single_blas_thread
-from ...schema import Count, SparseBlocks, as_sparse, sparse_blocks
-from ...sparse_format import check_sparse
-from ...types import Floats, Ints
-from ...validation import is_at_least
+from ...engine.parallel.blas_threads import single_blas_thread
+from ...utils.schema import Count, SparseBlocks, as_sparse, sparse_blocks
+from ...utils.sparse_format import check_sparse
+from ...utils.types import Floats, Ints
+from ...utils.validation import is_at_least
 
 __all__ = [
     "FLOATS",

@@ -14,9 +14,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ...engine.blas_threads import single_blas_thread
-from ...sparse_format import check_sparse
-from ...types import Floats, Ints
+from ...engine.parallel.blas_threads import single_blas_thread
+from ...utils.sparse_format import check_sparse
+from ...utils.types import Floats, Ints
 from .functions import FLOATS, PRECOMPUTED, KernelBasis, columns_of, make_kernel, slices_of_rows
 from .pivoted_cholesky import BASES as UNLABELLED
 from .pivoted_cholesky import least_margins, pivoted_cholesky

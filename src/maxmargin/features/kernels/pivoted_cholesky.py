@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from ...formulation import Formulation
+from ...core.formulation import Formulation
 from ...problems.classes.multiclass import MulticlassProblem
-from ...solvers.auto import Auto
-from ...types import Floats, Ints
+from ...solvers.ascent.auto import Auto
+from ...utils.types import Floats, Ints
 
 __all__ = ["BASES", "Basis", "Factor", "least_margins", "pivoted_cholesky"]
 

@@ -7,7 +7,7 @@ from itertools import repeat
 
 import numpy as np
 
-from ...types import Ints32
+from ...utils.types import Ints32
 from .keys import View, code_strings, coded_under
 from .string_tables import FOUND_BY_BYTES, ColumnTables, find_strings, make_column_tables
 

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from ...formats.columns import TokenColumns
 from ...formats.opening import PathLike
-from ...schema import from_values
-from ...sklearn_bases import Estimator
-from ...types import Ints, Ints32
+from ...utils.schema import from_values
+from ...utils.sklearn_bases import Estimator
+from ...utils.types import Ints, Ints32
 from ..packing import PackedSequences
 from ..tokens import as_token_columns
 from .coding import ColumnCoder

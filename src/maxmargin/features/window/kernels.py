@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._jit import kernel
-from ...types import Ints, Ints32
+from ...jit.decorator import kernel
+from ...utils.types import Ints, Ints32
 
 __all__ = ["NOTHING", "WindowTables", "find_features", "pack_features"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ...types import Ints, Ints32
+from ...utils.types import Ints, Ints32
 from ..packing import offsets_of
 from .kernels import NOTHING, WindowTables, pack_features
 from .templates import Atom, transform_function

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._jit import kernel
-from ...types import Ints, Ints32
+from ...jit.decorator import kernel
+from ...utils.types import Ints, Ints32
 from ..packing import offsets_of
 
 __all__ = ["FOUND_BY_BYTES", "ColumnTables", "find_strings", "make_column_tables"]

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...cutting_planes import Planes, Row, empty_planes, stack_k_best, trim
+from ...core.cutting_planes import Planes, Row, empty_planes, stack_k_best, trim
+from ...core.formulation import Rescaling
 from ...engine.packed_problem import PackedProblem, chunks_of
-from ...formulation import Rescaling
 from ...search.limits import as_examples, as_weights
-from ...types import Floats, Ints, Ints32
+from ...utils.types import Floats, Ints, Ints32
 from .k_best import Ranked, rank_alignments
 from .kernels import Strings, add_counts, best_alignment, errors_of_letters
 from .layout import Aligner, AlignmentLayout, pack_strings, string_at, strings_at

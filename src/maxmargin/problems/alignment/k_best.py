@@ -18,10 +18,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._jit import kernel
+from ...jit.decorator import kernel
 from ...search.limits import MOST_TABLE_BYTES
 from ...search.violation import plane_value
-from ...types import Floats, Ints, Ints32
+from ...utils.types import Floats, Ints, Ints32
 from .kernels import AlignmentScratch, Scoring, errors_of_letters, score_ends, sum_errors
 
 __all__ = ["PLAIN", "Ranked", "Ranking", "rank_alignments"]

@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._jit import kernel
-from ...types import Floats, Ints, Ints32
+from ...jit.decorator import kernel
+from ...utils.types import Floats, Ints, Ints32
 
 # Where the best way into a state came from; START: the pair is the first one.
 START, PAIR, SKIP_X, SKIP_Y = 0, 1, 2, 3

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...cutting_planes import Planes, empty_planes, trim
+from ...core.cutting_planes import Planes, empty_planes, trim
 from ...engine.packed_problem import chunks_of
-from ...engine.threads import each_range
+from ...engine.parallel.threads import each_range
 from ...search.limits import as_weights
-from ...types import Floats, Ints, Ints32
+from ...utils.types import Floats, Ints, Ints32
 from .k_best import Ranked, rank_alignments
 from .kernels import AlignmentScratch, Scoring, Strings, align_pairs, psi_rows
 

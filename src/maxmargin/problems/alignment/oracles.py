@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..._jit import kernel
-from ...types import Floats, Ints, Ints32
+from ...jit.decorator import kernel
+from ...utils.types import Floats, Ints, Ints32
 from .kernels import (
     add_counts,
     best_alignment,

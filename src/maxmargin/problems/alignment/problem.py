@@ -7,14 +7,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cutting_planes import Planes, Row, empty_planes, stack, stack_k_best, trim
+from ...core.cutting_planes import Planes, Row, empty_planes, stack, stack_k_best, trim
+from ...core.formulation import Rescaling
 from ...engine.packed_problem import PackedProblem, chunks_of
-from ...formulation import Rescaling
 from ...search.bounded_search import Candidate, Violation, most_violated
 from ...search.limits import as_examples, as_weights
 from ...search.margin_search import LEAST
 from ...search.modes import ADDITIVE, BEST_NON_GOLD, SearchMode, error_count_terms, search_mode
-from ...types import Floats, Ints, Ints32
+from ...utils.types import Floats, Ints, Ints32
 from .k_best import PLAIN, Ranking, rank_alignments
 from .kernels import AlignmentScratch, Scoring, Strings, add_counts, count_errors
 from .layout import Aligner, AlignmentLayout, pack_strings, string_at, strings_at

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...types import Bools, Floats, Ints, Ints32
+from ...utils.types import Bools, Floats, Ints, Ints32
 
 __all__ = ["ChainConstraints", "bio_constraints", "check_possible", "forbidden_moves"]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...problem import Problem
+from ...core.problem import Problem
 from ...search.bounded_search import Candidate, Violation, most_violated
-from ...types import Bools, Floats, Ints, Ints32
+from ...utils.types import Bools, Floats, Ints, Ints32
 from .layout import ChainModel
 from .state_kernels import StateScratch, best_path, path_score
 

@@ -12,7 +12,7 @@ from ...engine.cost_model import scoring_work
 from ...engine.packed_problem import entries_per_row, sparse_rows
 from ...engine.rows import make_rows
 from ...search.limits import as_weights
-from ...types import Bools, Floats, Ints, Ints32
+from ...utils.types import Bools, Floats, Ints, Ints32
 from .constraints import ChainConstraints, check_possible, forbidden_moves
 from .k_best import check_table, decode_k_best, make_k_best_scratch
 from .kernels import ChainScratch, decode_chains

@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._jit import kernel
+from ...jit.decorator import kernel
 from ...search.limits import MOST_TABLE_BYTES
 from ...search.modes import ADDITIVE, ERROR_COUNTS
 from ...search.ties import argmax
 from ...search.violation import plane_terms, plane_value
-from ...types import Floats, Ints32
+from ...utils.types import Floats, Ints32
 from .kernels import add_loss, loss_of
 from .layout import ChainModel
 from .state_kernels import (

@@ -33,7 +33,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...types import Bools, Floats, Ints, Ints32
+from ...utils.types import Bools, Floats, Ints, Ints32
 
 __all__ = [
     "Automaton",

@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..._jit import kernel
-from ...engine.threads import each_range
+from ...engine.parallel.threads import each_range
+from ...jit.decorator import kernel
 from ...search.distribution import Distribution, Tables
 from ...search.semiring import add_up, plus
-from ...types import Bools, Floats, Ints
+from ...utils.types import Bools, Floats, Ints
 from .constraints import check_possible
 from .decoder import ChainDecoder
 from .layout import ChainModel

@@ -12,10 +12,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...cutting_planes import Planes, empty_planes, trim
+from ...core.cutting_planes import Planes, empty_planes, trim
+from ...core.formulation import Formulation, Rescaling
+from ...core.problem import Problem
 from ...engine.accelerators import FactoredAccelerators
 from ...engine.cost_model import scoring_work
-from ...engine.online_steps import OnlineRule, OnlineState
 from ...engine.oracle import Oracle
 from ...engine.packed_problem import (
     FactoredProblem,
@@ -30,8 +31,7 @@ from ...engine.packed_problem import (
     sparse_rows,
 )
 from ...engine.rows import Rows, check_codes, is_mapped
-from ...formulation import Formulation, Rescaling
-from ...problem import Problem
+from ...engine.steps.online_steps import OnlineRule, OnlineState
 from ...search.bounded_search import Violation, common_unit
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...search.modes import (
@@ -43,8 +43,8 @@ from ...search.modes import (
     SearchMode,
     search_mode,
 )
-from ...types import Floats, Ints, Ints32
-from ...validation import is_one_of
+from ...utils.types import Floats, Ints, Ints32
+from ...utils.validation import is_one_of
 from .constraints import ChainConstraints
 from .costs import bounded_path, checked_costs
 from .decoder import NO_PAIRS, ChainDecoder, make_scratch, moves_work

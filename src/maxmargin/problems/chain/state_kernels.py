@@ -23,12 +23,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._jit import kernel
 from ...engine.feature_blocks import write_block
 from ...engine.rows import Rows, add_scores, write_pair
+from ...jit.decorator import kernel
 from ...search.modes import ADDITIVE, BEST_NON_GOLD, ERROR_COUNTS
 from ...search.violation import violation
-from ...types import Bools, Floats, Ints32
+from ...utils.types import Bools, Floats, Ints32
 from .kernels import add_loss, forbid_labels, loss_of, token_scores
 
 

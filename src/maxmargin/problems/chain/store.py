@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ...cutting_planes import Planes, empty_planes
-from ...engine.active_weights import LocalWeights
-from ...engine.arena import Arena, Places, Scratch, new_places, new_scratch
-from ...engine.block_store import BlockReport, StepRule, visits
+from ...core.cutting_planes import Planes, empty_planes
 from ...engine.cost_model import RECOMBINATION
 from ...engine.feature_blocks import FeatureBlocks, mean_block_size
 from ...engine.oracle import Oracle
-from ...engine.plane_kernels import FEATURES, LARGEST_SMALL
-from ...engine.planes import PlaneStore
-from ...engine.state import Arrays
-from ...engine.threads import each_range
+from ...engine.parallel.threads import each_range
+from ...engine.steps.active_weights import LocalWeights
+from ...engine.store.arena import Arena, Places, Scratch, new_places, new_scratch
+from ...engine.store.block_store import BlockReport, StepRule, visits
+from ...engine.store.plane_kernels import FEATURES, LARGEST_SMALL
+from ...engine.store.planes import PlaneStore
+from ...engine.training.state import Arrays
 from ...engine.violations import batches
-from ...types import Floats, Ints, Ints32
+from ...utils.types import Floats, Ints, Ints32
 from .layout import WeightOffsets
 from .store_kernels import number_features, oracle_pass_chains, store_found
 

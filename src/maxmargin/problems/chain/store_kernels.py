@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import kernel
-from ...engine.block_steps import block_gap
-from ...engine.plane_kernels import (
+from ...engine.rows import write_pair
+from ...engine.steps.block_steps import block_gap
+from ...engine.store.plane_kernels import (
     append_plane,
     enter_plane,
     gap_with_plane,
@@ -24,7 +24,7 @@ from ...engine.plane_kernels import (
     score_block,
     score_planes,
 )
-from ...engine.rows import write_pair
+from ...jit.decorator import kernel
 from .kernels import (
     add_ends,
     add_loss,

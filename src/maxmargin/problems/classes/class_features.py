@@ -15,8 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from ..._jit import kernel
-from ...cutting_planes import Planes, empty_planes, trim
+from ...core.cutting_planes import Planes, empty_planes, trim
+from ...core.formulation import Formulation, Rescaling
 from ...engine.accelerators import FactoredAccelerators
 from ...engine.cost_model import scoring_work
 from ...engine.feature_blocks import write_block
@@ -31,11 +31,11 @@ from ...engine.packed_problem import (
     sparse_rows,
 )
 from ...engine.rows import Rows, add_scores, check_codes
-from ...formulation import Formulation, Rescaling
+from ...jit.decorator import kernel
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...search.violation import plane_value
-from ...sparse_format import check_sparse
-from ...types import Bools, Floats, Ints, Ints32
+from ...utils.sparse_format import check_sparse
+from ...utils.types import Bools, Floats, Ints, Ints32
 from .multiclass import checked_costs, class_scores, pair_terms
 from .multiclass_kernels import keep_best
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..._jit import kernel
 from ...engine.cost_model import PLANE_ENTRY
-from ...engine.joint_planes import MOST_BLOCKS, MOST_PLANES, taken_if_better
-from ...engine.joint_qp import JointPlanes, joint_work, solve_jointly
 from ...engine.rows import Rows, add_row, add_scores
-from ...types import Floats
+from ...engine.steps.joint_qp import JointPlanes, joint_work, solve_jointly
+from ...engine.store.joint_planes import MOST_BLOCKS, MOST_PLANES, taken_if_better
+from ...jit.decorator import kernel
+from ...utils.types import Floats
 
 if TYPE_CHECKING:
     from .class_store import ClassStore

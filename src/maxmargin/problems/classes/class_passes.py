@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._jit import kernel
-from ..._numba import prefetch
-from ...engine.block_steps import ALL_PLANES, COORDINATES, improve_block, sweep_block, unused
 from ...engine.rows import Rows
+from ...engine.steps.block_steps import ALL_PLANES, COORDINATES, improve_block, sweep_block, unused
+from ...jit.decorator import kernel
+from ...jit.numba_patches import prefetch
 from ...search.violation import plane_value
-from ...types import Bools, Floats, Ints, Ints32
+from ...utils.types import Bools, Floats, Ints, Ints32
 from .class_rows import (
     add_input,
     add_to_classes,

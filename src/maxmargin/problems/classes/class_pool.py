@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..._jit import kernel
 from ...engine.cuts.pool import TablePool
 from ...engine.oracle import Oracle
 from ...engine.rows import add_scores
-from ...engine.state import Arrays
+from ...engine.training.state import Arrays
+from ...jit.decorator import kernel
 from ...search.violation import plane_value
-from ...types import Floats, Ints
+from ...utils.types import Floats, Ints
 
 if TYPE_CHECKING:
     from .multiclass import MulticlassProblem

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import kernel
 from ...engine.rows import Rows
-from ...types import Floats
+from ...jit.decorator import kernel
+from ...utils.types import Floats
 
 LINE = 8  # numbers in a cache line
 MANY = 4  # classes of a sparse row that are changed one by one

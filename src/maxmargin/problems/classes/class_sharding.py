@@ -19,9 +19,9 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from ...engine.parallel.threads import Threads
 from ...engine.rows import Rows
-from ...engine.threads import Threads
-from ...types import Floats
+from ...utils.types import Floats
 from .class_passes import ClassBlocks, ClassLists, Scratch
 
 __all__ = [

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...engine.block_steps import ALL_PLANES
-from ...engine.block_store import BlockReport, BlockStore, StepRule, visits
+from ...core.objective import dual_value, line_step, ridges, scale_to_fit
 from ...engine.cost_model import BLOCK, WEIGHT, scoring_work
-from ...engine.joint_planes import MOST_BLOCKS
 from ...engine.oracle import Oracle
 from ...engine.rows import row_square_norms
-from ...engine.state import FULL, Arrays, StoredPlanes, check_close, named_arrays
-from ...objective import dual_value, line_step, ridges, scale_to_fit
-from ...schema import checked_arrays, flags, numbers, whole
-from ...types import Bools, Floats, Ints
+from ...engine.steps.block_steps import ALL_PLANES
+from ...engine.store.block_store import BlockReport, BlockStore, StepRule, visits
+from ...engine.store.joint_planes import MOST_BLOCKS
+from ...engine.training.state import FULL, Arrays, StoredPlanes, check_close, named_arrays
+from ...utils.schema import checked_arrays, flags, numbers, whole
+from ...utils.types import Bools, Floats, Ints
 from .class_joint import input_products, solve_classes_jointly
 from .class_passes import (
     ClassBlocks,

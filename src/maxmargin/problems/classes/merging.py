@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ...types import Bools, Floats, Hashes, Ints
+from ...utils.types import Bools, Floats, Hashes, Ints
 
 __all__ = ["merge_examples"]
 

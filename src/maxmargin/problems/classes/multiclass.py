@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...cutting_planes import Planes, empty_planes
+from ...core.cutting_planes import Planes, empty_planes
+from ...core.formulation import Formulation, Rescaling
 from ...engine.accelerators import Accelerators
-from ...engine.online_steps import OnlineRule, OnlineState
 from ...engine.oracle import Oracle
 from ...engine.packed_problem import (
     PackedProblem,
@@ -25,10 +25,10 @@ from ...engine.packed_problem import (
     sparse_row,
 )
 from ...engine.rows import Rows, check_codes, make_rows
-from ...formulation import Formulation, Rescaling
+from ...engine.steps.online_steps import OnlineRule, OnlineState
 from ...search.distribution import Distribution, Tables
 from ...search.limits import as_examples, as_weights, check_number_of_weights
-from ...types import Floats, Ints
+from ...utils.types import Floats, Ints
 from .class_pool import ClassPool
 from .class_store import ClassStore
 from .multiclass_kernels import ClassTerms, best_classes, class_k_best, class_online, class_oracle

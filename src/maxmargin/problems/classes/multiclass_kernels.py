@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._jit import kernel
-from ...engine.online_steps import SCALE, single_step
 from ...engine.rows import add_scores, write_row
+from ...engine.steps.online_steps import SCALE, single_step
+from ...jit.decorator import kernel
 from ...search.violation import plane_value
-from ...types import Floats, Ints
+from ...utils.types import Floats, Ints
 
 
 class ClassTerms(NamedTuple):

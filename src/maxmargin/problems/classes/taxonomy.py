@@ -14,8 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ...types import Floats
-from ...validation import is_at_least
+from ...utils.types import Floats
+from ...utils.validation import is_at_least
 
 __all__ = ["Taxonomy"]
 
@@ -238,7 +238,7 @@ class Taxonomy:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Taxonomy:
         """The inverse of `to_state`."""
-        from ...schema import from_values
+        from ...utils.schema import from_values
 
         known = from_values(_State, state, "taxonomy")
         return cls(dict(known.parents), dict(known.classes), dict(known.weights))

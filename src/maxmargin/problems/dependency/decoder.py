@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...engine.threads import cubes, each_range
+from ...engine.parallel.threads import cubes, each_range
 from ...search.limits import as_weights, check_number_of_weights
-from ...types import Bools, Floats, Ints, Ints32
+from ...utils.types import Bools, Floats, Ints, Ints32
 from .features import (
     DEFAULT_TEMPLATES,
     ArcKeys,

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._jit import kernel
-from ...types import Hashes, Ints, Ints32
+from ...jit.decorator import kernel
+from ...utils.types import Hashes, Ints, Ints32
 
 __all__ = [
     "ArcKeys",

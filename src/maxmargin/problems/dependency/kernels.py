@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._jit import kernel
-from ...problem import LARGE
+from ...core.problem import LARGE
+from ...jit.decorator import kernel
 from ...search.modes import BEST_NON_GOLD, PREDICTION
-from ...types import Floats, Hashes, Ints, Ints32
+from ...utils.types import Floats, Hashes, Ints, Ints32
 from .features import BETWEEN_HEAD, BETWEEN_MODIFIER, N_BUCKETS, ArcKeys
 from .scores import (
     arc_features,

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..._jit import kernel
-from ...engine.threads import cubes, each_range
+from ...engine.parallel.threads import cubes, each_range
+from ...jit.decorator import kernel
 from ...search.distribution import Distribution, Tables
 from ...search.limits import as_weights
 from ...search.semiring import plus
-from ...types import Bools, Floats
+from ...utils.types import Bools, Floats
 from .decoder import ARC_WORK, DependencyDecoder, check_possible, sentence_scores
 from .features import TokenFields
 from .kernels import make_work

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from ...cutting_planes import Planes
-from ...formulation import Rescaling
-from ...problem import Problem
+from ...core.cutting_planes import Planes
+from ...core.formulation import Rescaling
+from ...core.problem import Problem
 from ...search.bounded_search import Candidate, Violation, best_with_loss, most_violated
 from ...search.limits import as_examples, as_weights
 from ...search.modes import ADDITIVE, ERROR_COUNTS, search_mode
-from ...types import Bools, Floats, Ints, Ints32
+from ...utils.types import Bools, Floats, Ints, Ints32
 from .decoder import check_possible, rank_trees, sentence_scores
 from .kernels import best_tree
 from .problem import Arcs, DependencyProblem

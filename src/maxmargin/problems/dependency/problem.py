@@ -12,12 +12,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...cutting_planes import Planes, empty_planes, trim
+from ...core.cutting_planes import Planes, empty_planes, trim
+from ...core.formulation import Formulation, Rescaling
 from ...engine.accelerators import Accelerators
 from ...engine.oracle import Oracle
 from ...engine.packed_problem import PackedProblem, chunks_of, counted_loss, sparse_row
 from ...engine.rows import check_codes
-from ...formulation import Formulation, Rescaling
 from ...search.bounded_search import Candidate, Decoder, Violation, most_violated
 from ...search.limits import as_examples, as_weights
 from ...search.modes import (
@@ -27,8 +27,8 @@ from ...search.modes import (
     SearchMode,
     search_mode,
 )
-from ...types import Floats, Ints, Ints32
-from ...validation import is_one_of
+from ...utils.types import Floats, Ints, Ints32
+from ...utils.validation import is_one_of
 from .decoder import DependencyDecoder, new_trees, rank_trees, sentence_scores
 from .features import (
     DEFAULT_TEMPLATES,

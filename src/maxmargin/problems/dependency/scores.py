@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import kernel
+from ...jit.decorator import kernel
 from .features import (
     ALONE_HEAD,
     ALONE_MODIFIER,

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..._jit import kernel
-from ...cutting_planes import empty_planes
-from ...engine.arena import Arena, new_places, new_scratch
-from ...engine.block_steps import block_gap
-from ...engine.block_store import BlockReport, StepRule, visits
+from ...core.cutting_planes import empty_planes
 from ...engine.cost_model import BLOCK_ENTRY
 from ...engine.feature_blocks import FeatureBlocks
-from ...engine.joint_planes import PlaneRows
 from ...engine.oracle import Oracle
-from ...engine.plane_kernels import (
+from ...engine.steps.block_steps import block_gap
+from ...engine.store.arena import Arena, new_places, new_scratch
+from ...engine.store.block_store import BlockReport, StepRule, visits
+from ...engine.store.joint_planes import PlaneRows
+from ...engine.store.plane_kernels import (
     append_multiplied,
     enter_plane,
     has_capacity,
@@ -27,8 +26,9 @@ from ...engine.plane_kernels import (
     score_planes,
     sum_block,
 )
-from ...engine.planes import PlaneStore
-from ...types import Floats, Ints, Ints32
+from ...engine.store.planes import PlaneStore
+from ...jit.decorator import kernel
+from ...utils.types import Floats, Ints, Ints32
 from .features import LABEL_ALONE_MODIFIER, LABEL_PAIR_MODIFIER, ArcKeys
 from .kernels import (
     ANY_ERROR,

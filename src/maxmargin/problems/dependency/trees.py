@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import kernel
-from ...types import Bools, Ints, Ints32
+from ...jit.decorator import kernel
+from ...utils.types import Bools, Ints, Ints32
 
 __all__ = ["crossing_trees", "projectivised"]
 

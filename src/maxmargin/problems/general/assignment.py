@@ -8,8 +8,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ...search.limits import as_numbers
-from ...types import Floats, Ints
-from ...validation import first_unusable, unusable
+from ...utils.types import Floats, Ints
+from ...utils.validation import first_unusable, unusable
 from .slots import NoOutput, SlotLoss, SlotProblem
 
 __all__ = ["AssignmentProblem"]

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ...cutting_planes import Planes, difference, stack, stack_k_best
-from ...formulation import Formulation, Rescaling
-from ...problem import Problem
+from ...core.cutting_planes import Planes, difference, stack, stack_k_best
+from ...core.formulation import Formulation, Rescaling
+from ...core.problem import Problem
 from ...search.limits import as_examples, as_numbers, as_weights
-from ...sparse_format import check_sparse
-from ...types import Floats, Ints
-from ...validation import first_unusable, unusable
+from ...utils.sparse_format import check_sparse
+from ...utils.types import Floats, Ints
+from ...utils.validation import first_unusable, unusable
 
 __all__ = ["CandidateProblem"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...search.limits import as_numbers
-from ...types import Floats, Ints
+from ...utils.types import Floats, Ints
 from .slots import NoOutput, SlotProblem
 
 __all__ = ["FactorTree", "Factors"]

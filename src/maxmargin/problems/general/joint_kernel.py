@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from ...cutting_planes import Planes, Row, entries, stack, stack_k_best
-from ...engine.state import Arrays
-from ...formulation import Formulation, Rescaling
-from ...problem import Problem
+from ...core.cutting_planes import Planes, Row, entries, stack, stack_k_best
+from ...core.formulation import Formulation, Rescaling
+from ...core.problem import Problem
+from ...engine.training.state import Arrays
 from ...search.limits import as_examples, as_weights
-from ...types import Floats, Ints
-from ...validation import is_at_least
+from ...utils.types import Floats, Ints
+from ...utils.validation import is_at_least
 from .kernel_points import Expansion, KernelPoints, KernelReport, output_key
 from .output_texts import OutputTexts
 
@@ -311,7 +311,7 @@ class JointKernelProblem(Problem):
         without._report = self.kernel_report
         return without, coefficients
 
-    # ----- checkpoints: see `engine.state.AdaptiveFeatures` ---------------------------
+    # ----- checkpoints: see `engine.training.state.AdaptiveFeatures` ---------------------------
 
     def before_training(self) -> Problem:
         """The same problem without points."""

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from ..._warn import warn_user
-from ...engine.state import Arrays, add_prefix, check_budget, from_text, to_text
-from ...schema import Amount, Count, checked_arrays, from_values, numbers, whole
-from ...types import Bools, Floats, Ints
+from ...engine.training.state import Arrays, add_prefix, check_budget, from_text, to_text
+from ...utils.schema import Amount, Count, checked_arrays, from_values, numbers, whole
+from ...utils.types import Bools, Floats, Ints
+from ...utils.warn import warn_user
 
 __all__ = ["Expansion", "KernelPoints", "KernelReport", "KernelValues", "output_key"]
 

@@ -8,11 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from ...cutting_planes import BoundedPlanes, Planes, difference, stack
-from ...formulation import Rescaling
+from ...core.cutting_planes import BoundedPlanes, Planes, difference, stack
+from ...core.formulation import Rescaling
 from ...search.limits import as_examples, as_numbers, as_weights
-from ...sparse_format import check_sparse
-from ...types import Floats, Ints
+from ...utils.sparse_format import check_sparse
+from ...utils.types import Floats, Ints
 from .slots import NoOutput, SlotLoss, SlotProblem, SlotScores
 
 __all__ = ["LinearProgramProblem"]

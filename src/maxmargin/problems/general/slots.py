@@ -19,13 +19,13 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from ...cutting_planes import BoundedPlanes, Planes, difference, stack
-from ...formulation import Rescaling
-from ...problem import Problem
+from ...core.cutting_planes import BoundedPlanes, Planes, difference, stack
+from ...core.formulation import Rescaling
+from ...core.problem import Problem
 from ...search.bounded_search import Candidate, Decoder, Violation, most_violated
 from ...search.limits import as_examples, as_weights
 from ...search.modes import ADDITIVE, BEST_NON_GOLD, search_mode
-from ...types import Floats, Ints
+from ...utils.types import Floats, Ints
 
 __all__ = ["LOSSES", "SlotLoss", "SlotProblem", "SlotScores"]
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...engine.threads import cubes, parallel_chunks
+from ...engine.parallel.threads import cubes, parallel_chunks
 from ...search.limits import as_weights
-from ...types import Floats, Ints, Ints32
+from ...utils.types import Floats, Ints, Ints32
 from .features import N_BUCKETS, list_features
 from .kernels import parse_sentences
 from .rules import Derivation, Grammar

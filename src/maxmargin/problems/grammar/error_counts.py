@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._jit import kernel
+from ...jit.decorator import kernel
 from ...search.violation import violation
-from ...types import Floats, Ints, Ints32
+from ...utils.types import Floats, Ints, Ints32
 from .kernels import (
     cell_of,
     fill_chart,

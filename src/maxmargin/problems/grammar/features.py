@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._jit import kernel
+from ...jit.decorator import kernel
 
 N_BUCKETS = 8  # of span lengths: 1, 2, 3, 4-5, 6-8, 9-14, 15-24, more
 

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...formulation import Formulation
+from ...core.formulation import Formulation
 from ...search.lazy_k_best import LazyRanking, Place, Way
 from ...search.limits import as_weights
 from ...search.modes import error_count_terms
-from ...types import Floats, Ints32
+from ...utils.types import Floats, Ints32
 from .data import GrammarDecoder, GrammarScratch, Nodes, Sentences, empty_nodes
 from .error_counts import ROUNDING, Lists, list_error_counts
 from .kernels import cell_of, count_right, fill_chart, lexical_rule, put_node

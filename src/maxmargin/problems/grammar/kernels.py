@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import kernel
+from ...jit.decorator import kernel
 from ...search.semiring import plus
 from .features import add_span_scores, span_score
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import kernel
+from ...jit.decorator import kernel
 from ...search.limits import as_weights
 from ...search.semiring import plus
-from ...types import Bools, Floats
+from ...utils.types import Bools, Floats
 from .data import GrammarDecoder, GrammarScratch, Sentences
 from .features import add_span_scores
 from .kernels import cell_of, fill_outside, list_live, span_scores

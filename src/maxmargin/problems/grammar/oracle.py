@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._jit import kernel
+from ...jit.decorator import kernel
 from ...search.modes import BEST_NON_GOLD, ERROR_COUNTS
 from ...search.violation import violation
 from .error_counts import best_by_error_count

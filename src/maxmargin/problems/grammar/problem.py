@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ...cutting_planes import Planes, Row, empty_planes, stack_k_best, trim
+from ...core.cutting_planes import Planes, Row, empty_planes, stack_k_best, trim
+from ...core.formulation import Formulation, Rescaling
 from ...engine.packed_problem import PackedProblem, chunks_of, sparse_row
-from ...formulation import Formulation, Rescaling
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, ERROR_COUNTS, search_mode
-from ...types import Floats, Ints
+from ...utils.types import Floats, Ints
 from .data import GrammarDecoder, GrammarScratch, Nodes, Sentences, empty_nodes, longest_row
 from .k_best import GoldDerivation, best_derivations, best_rescaled_derivations
 from .kernels import count_right, is_same, mark_gold

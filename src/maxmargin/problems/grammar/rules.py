@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...types import Floats, Ints32
+from ...utils.types import Floats, Ints32
 from .tree import Tree
 
 __all__ = ["Derivation", "Grammar", "GrammarArrays", "Symbol", "derive"]

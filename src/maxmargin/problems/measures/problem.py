@@ -18,17 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...cutting_planes import Planes
+from ...core.cutting_planes import Planes
+from ...core.formulation import Formulation, Rescaling
+from ...core.problem import LARGE
 from ...engine.accelerators import Accelerators
 from ...engine.cuts.sample_pool import Candidate, SamplePool
 from ...engine.oracle import Oracle
 from ...engine.packed_problem import PackedProblem, entries_of, matrix_of
 from ...engine.rows import add_rows, make_rows, score_rows
-from ...formulation import Formulation, Rescaling
-from ...problem import LARGE
 from ...search.limits import as_examples, check_number_of_weights
-from ...types import Bools, Floats, Ints
-from ...validation import as_floats
+from ...utils.types import Bools, Floats, Ints
+from ...utils.validation import as_floats
 from .measure import Measure
 from .search import LabelSearch, RankingSearch
 from .table_kernels import AT_LEAST, AT_MOST, BREAK_EVEN

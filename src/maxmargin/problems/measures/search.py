@@ -10,11 +10,11 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ...core.formulation import Formulation
 from ...engine.cuts.sample_pool import Candidate
-from ...formulation import Formulation
 from ...search.average_precision import harmonic_numbers, place_negatives, write_swaps
 from ...search.modes import ADDITIVE, BEST_NON_GOLD, search_mode
-from ...types import Bools, Floats, Ints
+from ...utils.types import Bools, Floats, Ints
 from .measure import Measure
 from .ranking_kernels import place_negatives_at, precision_loss, swap_pairs
 from .table_kernels import (

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import kernel
+from ...jit.decorator import kernel
 from ...search.modes import BEST_NON_GOLD
 from ...search.violation import violation
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import kernel
+from ...jit.decorator import kernel
 from ...search.modes import SearchMode
-from ...types import Bools, Floats
+from ...utils.types import Bools, Floats
 from .losses import value_of_counts
 
 __all__ = ["find_among_all", "find_independent"]

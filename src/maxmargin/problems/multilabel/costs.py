@@ -19,7 +19,7 @@ from ...search.bounded_search import (
     most_violated,
 )
 from ...search.modes import ADDITIVE, ERROR_COUNTS, PREDICT, SearchMode
-from ...types import Bools, Floats
+from ...utils.types import Bools, Floats
 from .graph import LabelGraph
 from .inference import find_labels
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...search.spanning_tree import cheapest_tree
-from ...types import Bools, Floats, Ints
+from ...utils.types import Bools, Floats, Ints
 
 __all__ = ["MOST_LISTED", "Forest", "LabelGraph", "all_pairs", "make_graph", "tree_of_labels"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...search.modes import SearchMode
-from ...types import Bools, Floats
+from ...utils.types import Bools, Floats
 from .cardinality import find_among_all, find_independent
 from .graph import LabelGraph
 from .trees import find_in_forest

@@ -6,10 +6,10 @@ from typing import Literal
 
 import numpy as np
 
-from ..._jit import kernel
+from ...jit.decorator import kernel
 from ...search.modes import BEST_NON_GOLD, PREDICTION
 from ...search.violation import violation
-from ...types import Bools
+from ...utils.types import Bools
 
 __all__ = ["LOSSES", "LabelLoss", "label_loss", "loss_of", "value_of_counts"]
 

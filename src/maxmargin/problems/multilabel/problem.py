@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._jit import kernel
-from ...cutting_planes import Planes, empty_planes, trim
+from ...core.cutting_planes import Planes, empty_planes, trim
+from ...core.formulation import Formulation, Rescaling
 from ...engine.accelerators import FactoredAccelerators
 from ...engine.cost_model import scoring_work
 from ...engine.feature_blocks import write_block
@@ -28,12 +28,12 @@ from ...engine.packed_problem import (
     sparse_row,
     sparse_rows,
 )
+from ...engine.parallel.threads import each_range
 from ...engine.rows import Rows, add_scores
-from ...engine.threads import each_range
-from ...formulation import Formulation, Rescaling
+from ...jit.decorator import kernel
 from ...search.limits import as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, ERROR_COUNTS, PREDICT, SearchMode, search_mode
-from ...types import Bools, Floats, Ints
+from ...utils.types import Bools, Floats, Ints
 from .costs import checked_costs, find_with_costs, flip_costs
 from .graph import LabelGraph, make_graph
 from .inference import find_labels

@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._jit import kernel
+from ...jit.decorator import kernel
 from ...search.limits import MOST_TABLE_BYTES
 from ...search.modes import ADDITIVE, BEST_NON_GOLD, PREDICTION, SearchMode
-from ...types import Bools, Floats, Ints
+from ...utils.types import Bools, Floats, Ints
 from .graph import Forest
 from .losses import F1, value_of_counts
 

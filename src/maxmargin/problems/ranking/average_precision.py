@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import kernel
+from ...jit.decorator import kernel
 from ...search.average_precision import harmonic_numbers, place_negatives, write_swaps
-from ...types import Floats, Ints
+from ...utils.types import Floats, Ints
 from .queries import Queries, Ranked
 
 __all__ = ["find_by_average_precision"]

@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._jit import kernel
-from ...types import Floats, Ints
+from ...jit.decorator import kernel
+from ...utils.types import Floats, Ints
 from .queries import Queries, Ranked, count_swaps
 
 __all__ = ["GainTables", "find_by_ndcg", "gain_tables", "gains_of"]

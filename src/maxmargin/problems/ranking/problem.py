@@ -9,16 +9,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...cutting_planes import Planes, empty_planes, trim
+from ...core.cutting_planes import Planes, empty_planes, trim
+from ...core.formulation import Formulation, Rescaling
 from ...engine.accelerators import Accelerators
 from ...engine.cuts.sample_pool import Candidate, SamplePool
 from ...engine.oracle import Oracle
 from ...engine.packed_problem import PackedProblem, chunks_of, matrix_of, rows_at
 from ...engine.rows import add_rows, make_rows, row_scores, score_rows
-from ...formulation import Formulation, Rescaling
 from ...search.limits import as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, search_mode
-from ...types import Floats, Ints
+from ...utils.types import Floats, Ints
 from .average_precision import find_by_average_precision
 from .ndcg import find_by_ndcg, gain_tables, gains_of
 from .queries import (

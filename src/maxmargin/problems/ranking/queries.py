@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._jit import kernel
 from ...engine.rows import Rows
-from ...types import Floats, Ints
+from ...jit.decorator import kernel
+from ...utils.types import Floats, Ints
 
 __all__ = [
     "Queries",

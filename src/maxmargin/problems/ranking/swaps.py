@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import kernel
+from ...jit.decorator import kernel
 from ...search.modes import ADDITIVE, BEST_NON_GOLD
 from ...search.violation import violation
-from ...types import Floats, Ints
+from ...utils.types import Floats, Ints
 from .queries import add_grade, clear_tree, count_below
 
 __all__ = ["count_pairs", "find_swaps"]

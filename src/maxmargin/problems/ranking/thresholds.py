@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._jit import kernel
-from ...cutting_planes import Planes, empty_planes, trim
+from ...core.cutting_planes import Planes, empty_planes, trim
+from ...core.formulation import Formulation, Rescaling
 from ...engine.accelerators import FactoredAccelerators
 from ...engine.cost_model import scoring_work
 from ...engine.feature_blocks import write_block
@@ -33,11 +33,11 @@ from ...engine.packed_problem import (
     sparse_rows,
 )
 from ...engine.rows import Rows, add_scores, check_codes
-from ...formulation import Formulation, Rescaling
+from ...jit.decorator import kernel
 from ...search.limits import as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, BEST_NON_GOLD, SearchMode, search_mode
 from ...search.violation import violation
-from ...types import Bools, Floats, Ints
+from ...utils.types import Bools, Floats, Ints
 
 __all__ = ["ThresholdProblem", "best_thresholds"]
 

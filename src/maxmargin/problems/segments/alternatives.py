@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...types import Floats
+from ...utils.types import Floats
 from .layout import Pieces, Segment, SegmentLayout
 
 __all__ = ["best_without", "list_chunks"]

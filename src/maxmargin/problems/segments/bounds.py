@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._jit import kernel
+from ...jit.decorator import kernel
 from ...search.ties import argmax
 from ...search.violation import plane_terms, violation
-from ...types import Floats, Ints
+from ...utils.types import Floats, Ints
 
 __all__ = ["ErrorCounts", "bound_error_counts", "error_count_loss", "piece_terms", "prepare"]
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import kernel
 from ...engine.feature_blocks import write_block
 from ...engine.rows import add_scores
+from ...jit.decorator import kernel
 from ...search.modes import ADDITIVE
 from ...search.ties import argmax
 from .bounds import HAMMING, SEGMENTS, ZERO_ONE, error_count_loss

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...types import Floats, Ints, Ints32
+from ...utils.types import Floats, Ints, Ints32
 
 __all__ = [
     "Pieces",

@@ -9,7 +9,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...cutting_planes import Planes, empty_planes, trim
+from ...core.cutting_planes import Planes, empty_planes, trim
+from ...core.formulation import Formulation, Rescaling
 from ...engine.accelerators import FactoredAccelerators
 from ...engine.cost_model import scoring_work
 from ...engine.packed_problem import (
@@ -24,10 +25,9 @@ from ...engine.packed_problem import (
 )
 from ...engine.packed_problem import chunks_of as entries_within
 from ...engine.rows import Rows
-from ...formulation import Formulation, Rescaling
 from ...search.limits import MOST_TABLE_BYTES, as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, BEST_NON_GOLD, ERROR_COUNTS, PREDICT, SearchMode, search_mode
-from ...types import Floats, Ints, Ints32
+from ...utils.types import Floats, Ints, Ints32
 from .bounds import F1, HAMMING, SEGMENTS, ZERO_ONE, error_count_loss
 from .kernels import (
     NOTHING,

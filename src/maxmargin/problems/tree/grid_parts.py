@@ -19,12 +19,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...cutting_planes import Planes, empty_planes
+from ...core.cutting_planes import Planes, empty_planes
 from ...engine.packed_problem import chunks_of
-from ...engine.threads import each_range
+from ...engine.parallel.threads import each_range
 from ...search.limits import as_weights
 from ...search.modes import SearchMode
-from ...types import Bools, Floats, Ints
+from ...utils.types import Bools, Floats, Ints
 from .grid_parts_kernels import (
     add_part_losses,
     decode_parts,

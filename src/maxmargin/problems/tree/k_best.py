@@ -14,9 +14,9 @@ import math
 
 import numpy as np
 
-from ..._jit import kernel
+from ...jit.decorator import kernel
 from ...search.ties import argmax
-from ...types import Floats, Ints
+from ...utils.types import Floats, Ints
 from .kernels import LabellingScratch, TreeShape, pair_score, send_up
 
 __all__ = ["rank_labellings"]

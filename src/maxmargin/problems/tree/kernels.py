@@ -21,11 +21,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._jit import kernel
+from ...jit.decorator import kernel
 from ...search.modes import ADDITIVE, BEST_NON_GOLD
 from ...search.ties import argmax
 from ...search.violation import violation
-from ...types import Floats, Ints
+from ...utils.types import Floats, Ints
 
 
 class TreeShape(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import kernel
+from ...jit.decorator import kernel
 from ...search.modes import ADDITIVE
 from .kernels import best_labelling, search_tree
 

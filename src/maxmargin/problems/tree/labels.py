@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from ...cutting_planes import Planes, empty_planes
+from ...core.cutting_planes import Planes, empty_planes
 from ...engine.cost_model import scoring_work
 from ...engine.packed_problem import (
     counted_loss,
@@ -29,8 +29,8 @@ from ...engine.rows import Rows, check_codes, rows_side_by_side
 from ...search.bounded_search import common_unit
 from ...search.limits import as_weights, check_number_of_weights
 from ...search.modes import SearchMode
-from ...sparse_format import check_sparse
-from ...types import Bools, Floats, Ints
+from ...utils.sparse_format import check_sparse
+from ...utils.types import Bools, Floats, Ints
 from .k_best import rank_labellings
 from .kernels import LabellingScratch, TreeShape
 from .label_kernels import decode_labels, label_oracle, label_potentials, write_label_rows

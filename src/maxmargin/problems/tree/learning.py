@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...search.spanning_tree import cheapest_tree
-from ...types import Bools, Floats, Ints
+from ...utils.types import Bools, Floats, Ints
 
 __all__ = ["scale_offsets", "tree_of_labels", "tree_of_positions"]
 

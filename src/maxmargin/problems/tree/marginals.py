@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ..._jit import kernel
+from ...engine.parallel.threads import each_range
 from ...engine.rows import Rows
-from ...engine.threads import each_range
+from ...jit.decorator import kernel
 from ...search.distribution import Distribution, Tables
 from ...search.limits import as_weights
 from ...search.semiring import plus
-from ...types import Bools, Floats
+from ...utils.types import Bools, Floats
 from .label_kernels import label_potentials
 from .labels import LabelLayout
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ...core.problem import Problem
 from ...engine.rows import Rows
-from ...problem import Problem
-from ...types import Bools, Floats, Ints
+from ...utils.types import Bools, Floats, Ints
 from .grid_parts import GridPartsProblem, as_pixels, find_parts
 from .labels import LabelTreeProblem, decode_label_trees
 

@@ -9,9 +9,9 @@ from typing import Protocol
 
 import numpy as np
 
-from ...cutting_planes import Planes, trim
+from ...core.cutting_planes import Planes, trim
+from ...core.formulation import Rescaling
 from ...engine.packed_problem import PackedProblem
-from ...formulation import Rescaling
 from ...search.bounded_search import (
     Candidate,
     Decoder,
@@ -21,7 +21,7 @@ from ...search.bounded_search import (
 )
 from ...search.limits import as_examples, as_weights
 from ...search.modes import ADDITIVE, BEST_NON_GOLD, ERROR_COUNTS, SearchMode, search_mode
-from ...types import Floats, Ints
+from ...utils.types import Floats, Ints
 from .k_best import rank_labellings
 from .kernels import LabellingScratch, TreeShape, best_between, score_labelling
 

@@ -17,7 +17,7 @@ from ...metrics.tallies import (
     tally_of_rankings,
     tally_of_sets,
 )
-from ...types import Floats
+from ...utils.types import Floats
 from ..drawings import ranking
 from .subject import Errors, Labels, Subject, as_rows, confidences_of, count_labels, row_in_words
 

@@ -23,8 +23,8 @@ from ...metrics.tallies import (
     tally_of_trees,
 )
 from ...metrics.trees import bracket_counts
-from ...types import Floats
-from ...validation import is_list
+from ...utils.types import Floats
+from ...utils.validation import is_list
 from ..drawings import alignment, dependency_tree, parse_tree, parts_of_image, tagged_sentence
 from .subject import (
     Errors,

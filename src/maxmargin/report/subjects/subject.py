@@ -14,8 +14,8 @@ from ...features.packing import PackedSequences
 from ...features.tokens import tokens_of, word_of
 from ...formats import ConlluTreebank, TokenColumns
 from ...metrics.tallies import Tally
-from ...tables import percent
-from ...types import Floats
+from ...utils.tables import percent
+from ...utils.types import Floats
 
 __all__ = [
     "ORDERS",

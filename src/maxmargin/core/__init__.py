@@ -1,0 +1,1 @@
+"""The contract between problems and solvers: planes, formulations, objectives, results."""

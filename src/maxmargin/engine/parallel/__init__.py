@@ -1,0 +1,1 @@
+"""`n_jobs`: threads, processes, and a limit on the threads of BLAS."""

@@ -1,0 +1,1 @@
+"""The plane store: working sets of planes and multipliers within a byte budget."""

@@ -1,0 +1,1 @@
+"""One call of `solve`: limits, history, interrupts, certificate, checkpoints."""

@@ -1,0 +1,1 @@
+"""Compiled functions: their decorator, the changes to Numba, the time that compilation takes."""

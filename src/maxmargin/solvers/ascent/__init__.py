@@ -1,0 +1,1 @@
+"""Solvers that ascend the dual block by block."""

@@ -1,0 +1,1 @@
+"""Solvers that visit examples one by one."""

@@ -1,0 +1,1 @@
+"""Array types, checks of what users give, schemas of files, tables, warnings."""
