@@ -1,4 +1,4 @@
-"""FeatureBlocks of a face
+"""Parts of a face
 ===============
 
 Find eyes, nose and mouth: parts that deform along a tree.

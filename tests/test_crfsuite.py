@@ -190,7 +190,7 @@ def test_parameters_are_noted_or_refused(corpus, tmp_path, capsys):
     assert main(["crfsuite", "learn", "-q", *given, "-m", str(path), str(corpus)]) == 0
     notes = capsys.readouterr().err.splitlines()
     assert (
-        "-a lbfgs: a structural SVM is trained in place of a CRF, with C = 1 / (2 c2) = 0.5"
+        "-a lbfgs: a structural SVM is trained instead of a CRF, with C = 1 / (2 c2) = 0.5"
         in (notes[0])
     )
     assert notes[1:] == [

@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 import maxmargin as mm
-from maxmargin.estimators.explanation import token_name
-from maxmargin.estimators.token_inputs import TokenInputs
+from maxmargin.estimators.abilities.explanation import token_name
+from maxmargin.estimators.sequences.token_inputs import TokenInputs
 from maxmargin.features import WindowFeatures
 from maxmargin.problems.dependency.decoder import DependencyDecoder
 from maxmargin.problems.dependency.feature_names import arc_feature_names

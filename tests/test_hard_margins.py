@@ -11,6 +11,7 @@ from cases import Case, chain_case
 from exact_qp import can_be_met, solve_exactly
 from maxmargin.formulation import Formulation
 from maxmargin.solvers import make_solver, n_slack
+from maxmargin.solvers.base import TrainingRequest
 
 
 def draw(seed, form, n_wrong=0):
@@ -112,7 +113,7 @@ def test_weights_are_scaled_by_the_square_root_of_the_loss():
             return case.problem.oracle(indices, w, rescaling, sqrt_loss)
 
     solver = make_solver("n-slack")
-    cutting = solver.start(Watched(), formulation, 1.0, np.ones(2), None, ())
+    cutting = solver.start(TrainingRequest(Watched(), formulation, 1.0, np.ones(2), None, ()))
     # Half the weights that are needed, said to be all but enough: one scaling is not.
     solver._scale_up(cutting, 0.5 * good.w, np.full(2, 1e-6), np.ones(2))
     assert asked == {True}

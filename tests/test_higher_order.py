@@ -420,3 +420,110 @@ def test_more_examples_go_on_from_the_planes_there_are():
     assert extends(ChainProblem(tokens, offsets, labels, 3, tuples), few)
     other = label_tuples(labels[:4], np.array([0, 4]), 3, order=2, pairs=False)
     assert not extends(ChainProblem(tokens, offsets, labels, 3, other), few)
+
+
+# ----- partial labels, priors, paths ------------------------------------------------------------
+
+KINDS = [
+    {"order": 2},
+    {"order": 3, "boundary_weights": True},
+    {"order": 2, "emission_order": 1, "transition_features": [1], "eta": 0.5},
+]
+
+
+def small_data(seed, n=6):
+    """Sequences that can be listed, of two labels."""
+    rng = np.random.default_rng(seed)
+    X = [rng.normal(size=(length, 2)) for length in rng.integers(3, 6, n)]
+    return rng, X, [rng.integers(0, 2, len(x)).tolist() for x in X]
+
+
+def twin_of(parameters, X, Y):
+    """All labellings, with weights of all tuples."""
+    tokens = np.vstack(X)
+    offsets = np.concatenate([[0], np.cumsum([len(x) for x in X])])
+    own = {name: value for name, value in parameters.items() if name != "transition_features"}
+    extra = tokens[:, parameters.get("transition_features", [])]
+    return HistoryTwin(tokens, offsets, np.concatenate(Y), 2, extra, tuples="allowed", **own)
+
+
+def slacks(twin, w, allowed):
+    """Of the best right labelling against the worst violator, by lists; see `PartialChains`."""
+    found = []
+    for i, sets in enumerate(allowed):
+        scores = {y: w @ twin.psi(i, y) for y in itertools.product(range(2), repeat=len(sets))}
+        costs = {y: sum(k not in s for k, s in zip(y, sets, strict=True)) for y in scores}
+        right = max(score for y, score in scores.items() if costs[y] == 0)
+        found.append(max(costs[y] + score for y, score in scores.items()) - right)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("parameters", KINDS)
+def test_partially_labelled_data(parameters):
+    rng, X, Y = small_data(0)
+    known = [[{0: None, 1: {0, 1}}.get(rng.integers(0, 5), k) for k in y] for y in Y]
+    sets = [[{k} if k in (0, 1) and k is not None else {0, 1} for k in y] for y in _hashable(known)]
+    model = tagger(label_tuples="allowed", tol=1e-7, max_rounds=50, **parameters).fit(X, known)
+    twin, w = twin_of(parameters, X, Y), model.coef_
+    assert len(w) == twin.n_features
+    objective = 0.5 * w @ w + slacks(twin, w, sets).sum()
+    assert model.rounds_[-1].objective == pytest.approx(objective, rel=1e-6)
+    falls = [own.objective for own in model.rounds_]
+    assert falls == sorted(falls, reverse=True)
+
+
+def _hashable(known):
+    return [[None if isinstance(k, set) else k for k in y] for y in known]
+
+
+def test_tuples_of_partially_labelled_data_are_those_of_known_neighbours():
+    X = [np.eye(2)[[0, 1, 0, 1, 0]]]
+    model = tagger(order=2).fit(X, [["a", "b", "a", None, "b"]])
+    assert list(model.longer_transition_weights_) == [("a", "b", "a")]
+
+
+@pytest.mark.parametrize("parameters", KINDS)
+def test_priors(parameters):
+    _, X, Y = small_data(1)
+    _, others, tags = small_data(2, 3)
+    options = {"label_tuples": "allowed", "tol": 1e-7, **parameters}
+    prior = tagger(**options).fit(X, Y)
+    near = tagger(C=1e-7, **options).fit(others, tags, prior=prior)
+    assert near.coef_ == pytest.approx(prior.coef_, abs=1e-4)
+    drawn = tagger(**options).fit(others, tags, prior=prior)
+    twin, change = twin_of(parameters, others, tags), drawn.coef_ - prior.coef_
+    losses = slacks(twin, drawn.coef_, [[{k} for k in y] for y in tags])
+    assert drawn.result_.primal == pytest.approx(0.5 * change @ change + losses.sum(), rel=1e-6)
+    assert np.abs(change).max() > 0.01
+    with pytest.raises(ValueError, match="the model was made with order="):
+        tagger(**{**parameters, "order": 1}).fit(others, tags, prior=near)
+
+
+def test_tuples_of_a_prior_stay():
+    X = [np.eye(2)[[0, 1, 0]], np.eye(2)[[0, 0, 1]]]
+    prior = tagger(order=2).fit(X[:1], [["a", "b", "a"]])
+    model = tagger(order=2).fit(X[1:], [["a", "a", "b"]], prior=prior)
+    assert list(model.longer_transition_weights_) == [("a", "b", "a")]
+    assert model._model.chain.layout.is_like(prior._model.chain.layout)
+
+
+@pytest.mark.parametrize("parameters", KINDS)
+def test_paths(parameters):
+    _, X, Y = small_data(3)
+    options = {"tol": 1e-6, **parameters}
+    models = tagger(**options).fit_path(X, Y, [0.1, 1.0])
+    for C in (0.1, 1.0):
+        model, alone = models.at(C), tagger(C=C, **options).fit(X, Y)
+        assert model.result_.primal == pytest.approx(alone.result_.primal, rel=1e-5)
+        assert model.predict(X) == alone.predict(X)
+
+
+@pytest.mark.parametrize("parameters", KINDS)
+def test_margins_with_a_kernel(parameters):
+    """Of the kernel's values, some sequences at a time, as of the same features."""
+    _, X, Y = small_data(4)
+    options = {"tol": 1e-6, **parameters}
+    plain = tagger(**options).fit(X, Y)
+    by_kernel = tagger(kernel="poly", degree=1, gamma=1.0, **options).fit(X, Y)
+    for one, other in zip(plain.predict_margins(X), by_kernel.predict_margins(X), strict=True):
+        assert other == pytest.approx(one, abs=2e-2)

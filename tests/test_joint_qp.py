@@ -41,14 +41,14 @@ def as_planes(blocks, caps, slack, alpha=None):
 
 
 def dual_of(planes, alpha):
-    sums = np.bincount(planes.block, alpha, len(planes.cap))
+    sums = np.bincount(planes.block, alpha, len(planes.upper_bound))
     square = alpha @ planes.gram @ alpha + planes.ridge @ sums**2
     return planes.offset @ alpha - 0.5 * square
 
 
 def check_feasible(planes, alpha):
-    sums = np.bincount(planes.block, alpha, len(planes.cap))
-    assert np.all(alpha >= 0.0) and np.all(sums <= planes.cap * (1.0 + 1e-12))
+    sums = np.bincount(planes.block, alpha, len(planes.upper_bound))
+    assert np.all(alpha >= 0.0) and np.all(sums <= planes.upper_bound * (1.0 + 1e-12))
 
 
 def primal_of(planes, rows, caps, slack, w):

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 import maxmargin as mm
 import maxmargin.engine.planes as planes
 from cases import chain_case, multiclass_case
+from maxmargin.engine import plane_memory
 from maxmargin.engine.block_steps import WSS2
 from maxmargin.engine.block_store import StepRule
 from maxmargin.engine.cuts import working_sets
@@ -106,8 +107,8 @@ def test_classes_that_were_never_met_take_part_on_request_only():
     ("solver", "make", "module", "name", "call"),
     [
         ("auto", multiclass_case, class_store, "add_listed_classes", 1),
-        ("auto", chain_case, planes, "add_weighted_planes", 1),
-        ("fasole", chain_case, planes, "add_weighted_planes", 1),
+        ("auto", chain_case, plane_memory, "add_weighted_planes", 1),
+        ("fasole", chain_case, plane_memory, "add_weighted_planes", 1),
         ("n-slack", chain_case, working_sets, "add_weighted", 3),
     ],
 )

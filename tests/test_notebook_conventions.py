@@ -288,7 +288,7 @@ def test_polars_frames_for_classifiers():
     frame = pl.DataFrame(X, schema=["a", "b", "c", "d"])
     names = np.array(["setosa", "versicolor", "virginica"])[Y]
     expected = classifier().fit(X, names)
-    for y in (pl.CheckpointGroup(names.tolist()), names):
+    for y in (pl.Series(names.tolist()), names):
         model = classifier().fit(frame, y)
         assert model.feature_names_in_.tolist() == ["a", "b", "c", "d"]
         assert np.array_equal(model.predict(frame), expected.predict(X))
@@ -301,7 +301,7 @@ def test_polars_frames_of_numbers_are_sequences():
     pl = pytest.importorskip("polars")
     arrays, labels = KINDS["tagger"].first
     given = [pl.DataFrame(array, schema=["a", "b", "c"]) for array in arrays]
-    model = make("tagger").fit(given, [pl.CheckpointGroup(y.tolist()) for y in labels])
+    model = make("tagger").fit(given, [pl.Series(y.tolist()) for y in labels])
     expected = make("tagger").fit(arrays, labels)
     assert np.array_equal(model.coef_, expected.coef_)
     assert model.feature_names_in_.tolist() == ["a", "b", "c"]
@@ -310,7 +310,7 @@ def test_polars_frames_of_numbers_are_sequences():
         model.predict([frame[["a", "c", "b"]] for frame in given])
     with pytest.raises(ValueError, match="X is one DataFrame; expected a list"):
         model.predict(given[0])
-    holes = [given[0].with_columns(b=pl.CheckpointGroup([0.0, None, 1.0, 2.0])), *given[1:]]
+    holes = [given[0].with_columns(b=pl.Series([0.0, None, 1.0, 2.0])), *given[1:]]
     with pytest.raises(ValueError, match="sequence 0, token 1 has a NaN"):
         model.predict(holes)
     single = [frame.cast(pl.Float32) for frame in given]
@@ -325,7 +325,7 @@ def test_polars_frames_of_strings_are_sequences():
     assert clone(window).fit(frames, TAGS).predict(frames) == clone(window).fit(
         columns, TAGS
     ).predict(columns)
-    series = pl.CheckpointGroup(WORDS), pl.CheckpointGroup(TAGS)
+    series = pl.Series(WORDS), pl.Series(TAGS)
     expected = clone(window).fit(WORDS, TAGS).predict(WORDS)
     assert clone(window).fit(*series).predict(series[0]) == expected
     dicts = [[{"word": w, "letter": letter} for w, letter in tokens] for tokens in columns]

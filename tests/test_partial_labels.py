@@ -498,7 +498,7 @@ def test_first_weights_of_trees_are_those_of_what_is_known():
             return seen["w"]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("maxmargin.estimators.tree.PartialLabelTrees", Spy)
+        patch.setattr("maxmargin.estimators.trees.tree_labels.PartialLabelTrees", Spy)
         model = mm.TreeLabeler(tree=[(0, 1), (1, 2)], random_state=0).fit(X, rows)
     rows_left = np.diff(seen["problem"].rows.indptr)
     # Nodes have two inputs and a constant, edges a constant: 3 nodes and 2 edges, or 2 nodes.

@@ -8,7 +8,7 @@ import pytest
 
 import maxmargin as mm
 from every_estimator import KINDS, MORE_TREES, ONLINE, TREES, make
-from maxmargin.estimators import grammar
+from maxmargin.estimators.trees import grammar
 from maxmargin.features import WindowFeatures
 
 

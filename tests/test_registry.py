@@ -21,8 +21,10 @@ from maxmargin.persistence import save_model
 def classes_of_estimators():
     """All public estimators there are, found by their files."""
     found = set()
-    for path in (Path(mm.__file__).parent / "estimators").glob("*.py"):
-        module = importlib.import_module(f"maxmargin.estimators.{path.stem}")
+    package = Path(mm.__file__).parent
+    for path in (package / "estimators").rglob("*.py"):
+        name = ".".join(path.relative_to(package).with_suffix("").parts)
+        module = importlib.import_module(f"maxmargin.{name}")
         classes = (value for value in vars(module).values() if inspect.isclass(value))
         found |= {cls for cls in classes if issubclass(cls, Savable) and hasattr(cls, "fit")}
     return found
@@ -35,6 +37,23 @@ def test_every_estimator_has_an_entry():
         assert registry.entry_of(cls) is entry
         assert getattr(mm, entry.name) is cls
         assert entry.name in mm.__all__
+
+
+@pytest.mark.parametrize("entry", registry.ESTIMATORS, ids=lambda entry: entry.name)
+def test_an_estimator_is_no_heap_of_mixins(entry):
+    """Abilities are objects that it holds, or functions: few classes, and few methods."""
+    importlib.import_module("sklearn.base")  # whose classes take the place of some of ours
+    ours = [
+        cls for cls in getattr(mm, entry.name).__mro__ if cls.__module__.startswith("maxmargin.")
+    ]
+    kinds = (property, staticmethod, classmethod)
+    methods = {
+        name
+        for cls in ours
+        for name, value in vars(cls).items()
+        if inspect.isfunction(value) or isinstance(value, kinds)
+    }
+    assert len(ours) <= 9 and len(methods) <= 60
 
 
 def test_tests_of_all_estimators_know_every_entry():

@@ -10,6 +10,7 @@ from maxmargin.engine.planes import PlaneStore
 from maxmargin.formulation import Formulation
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.solvers import make_solver
+from maxmargin.solvers.base import TrainingRequest
 from solving import (
     PRECISE,
     SOLVERS,
@@ -191,7 +192,9 @@ def test_an_impatient_user_gets_a_certificate_all_the_same(structure):
 def test_the_best_weights_are_kept():
     """A later certificate may be worse than an earlier one; the result is the best."""
     problem = chain_case(np.random.default_rng(0), lengths=(2,)).problem
-    run = make_solver("auto").start(problem, Formulation(), 1.0, np.ones(1), None, ())
+    run = make_solver("auto").start(
+        TrainingRequest(problem, Formulation(), 1.0, np.ones(1), None, ())
+    )
     w = np.zeros(2)
     for primal in (3.0, 2.0, 5.0):
         w[:] = primal

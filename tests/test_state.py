@@ -15,6 +15,7 @@ from maxmargin.engine.state import (
 from maxmargin.formulation import Formulation
 from maxmargin.solvers import SOLVERS, make_solver
 from maxmargin.solvers.auto import AutoLoop
+from maxmargin.solvers.base import TrainingRequest
 from maxmargin.solvers.dual_ascent import DualAscentState
 from maxmargin.solvers.n_slack import NSlackState
 
@@ -96,7 +97,7 @@ def test_fingerprints():
 def test_loops_can_be_kept():
     problem = draw("chains")
     run = make_solver("auto").start(
-        problem, Formulation(), 2.0, np.ones(problem.n_examples), None, ()
+        TrainingRequest(problem, Formulation(), 2.0, np.ones(problem.n_examples), None, ())
     )
     loop = AutoLoop(make_solver("auto"), run)
     loop.estimate, loop.schedule.age[0] = 0.1, 2

@@ -18,6 +18,7 @@ from maxmargin.engine.violations import hinge_values, violations
 from maxmargin.formulation import Formulation
 from maxmargin.result import WeightsCallback
 from maxmargin.solvers import certify, make_solver
+from maxmargin.solvers.base import TrainingRequest
 from maxmargin.solvers.path import tolerated
 from solving import ALL_SOLVERS, ONLINE, SLOW, SOLVERS, solve
 from structures import STRUCTURES, small_case
@@ -233,7 +234,9 @@ def test_states_keep_the_multipliers_of_bounds(solver):
     )
     made = make_solver(solver, tol=1e-2, max_passes=4)
     half = made.solve(case.problem, formulation, 0.5)
-    empty = made.start(case.problem, formulation, 0.5, np.ones(case.twin.n_examples), None, ())
+    empty = made.start(
+        TrainingRequest(case.problem, formulation, 0.5, np.ones(case.twin.n_examples), None, ())
+    )
     empty.state.restore({name: array.copy() for name, array in half.state.arrays().items()})
     terms, again = half.state.dual_terms(), empty.state.dual_terms()
     assert again == terms

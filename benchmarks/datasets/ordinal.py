@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import maxmargin as mm
-from maxmargin.estimators.ordinal import OrdinalLoss
+from maxmargin.estimators.tabular.ordinal import OrdinalLoss
 from maxmargin.formats import read_svmlight
 
 from ..case import Case, Contestant, Floats, Options, Outcome, Target

@@ -24,23 +24,23 @@ if TYPE_CHECKING:
     from .cluster import ClusterSolver as ClusterSolver
     from .cutting_planes import BoundedPlanes as BoundedPlanes
     from .cutting_planes import Planes as Planes
-    from .estimators.alignment import SequenceAligner as SequenceAligner
-    from .estimators.dependency import DependencyParser as DependencyParser
-    from .estimators.grammar import GrammarParser as GrammarParser
-    from .estimators.grammar import PCFGParser as PCFGParser
     from .estimators.matching import SetMatcher as SetMatcher
-    from .estimators.multiclass import MulticlassSVM as MulticlassSVM
-    from .estimators.multilabel import MultilabelSVM as MultilabelSVM
-    from .estimators.ordinal import OrdinalSVM as OrdinalSVM
     from .estimators.path import RegularizationPath as RegularizationPath
     from .estimators.path import SearchCV as SearchCV
     from .estimators.path import path as path
-    from .estimators.performance import PerformanceSVM as PerformanceSVM
-    from .estimators.ranking import RankSVM as RankSVM
-    from .estimators.segments import SequenceSegmenter as SequenceSegmenter
-    from .estimators.sequence import SequenceTagger as SequenceTagger
+    from .estimators.sequences.alignment import SequenceAligner as SequenceAligner
+    from .estimators.sequences.segments import SequenceSegmenter as SequenceSegmenter
+    from .estimators.sequences.sequence import SequenceTagger as SequenceTagger
     from .estimators.structural import StructuralSVM as StructuralSVM
-    from .estimators.tree import TreeLabeler as TreeLabeler
+    from .estimators.tabular.multiclass import MulticlassSVM as MulticlassSVM
+    from .estimators.tabular.multilabel import MultilabelSVM as MultilabelSVM
+    from .estimators.tabular.ordinal import OrdinalSVM as OrdinalSVM
+    from .estimators.tabular.performance import PerformanceSVM as PerformanceSVM
+    from .estimators.tabular.ranking import RankSVM as RankSVM
+    from .estimators.trees.dependency import DependencyParser as DependencyParser
+    from .estimators.trees.grammar import GrammarParser as GrammarParser
+    from .estimators.trees.grammar import PCFGParser as PCFGParser
+    from .estimators.trees.tree import TreeLabeler as TreeLabeler
     from .features import ClassFeatures as ClassFeatures
     from .features import Taxonomy as Taxonomy
     from .formulation import Formulation as Formulation

@@ -262,10 +262,14 @@ class Problem:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        # What is inherited of these stands for the inherited oracle, not for one of one's own.
-        if "oracle" in vars(cls) and "accelerators" not in vars(cls):
+        # Inherited accelerators and threads belong to the inherited oracle, not to a new one
+        # (`_most_violated` is the search of a packed problem's oracle).
+        own = vars(cls)
+        if "oracle" not in own and "_most_violated" not in own:
+            return
+        if "accelerators" not in own:
             cls.accelerators = Problem.accelerators  # type: ignore[method-assign]
-        if "oracle" in vars(cls) and "in_threads" not in vars(cls):
+        if "in_threads" not in own:
             cls.in_threads = False
 
 

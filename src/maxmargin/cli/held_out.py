@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..estimators.early_stopping import EarlyStopping, choosing
-from ..estimators.examples import examples_at, n_examples_of
+from ..estimators.inputs.examples import examples_at, n_examples_of
 from ..formats.opening import open_binary
 from ..metrics.tallies import Tally
 from ..tables import named_score

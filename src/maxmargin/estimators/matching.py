@@ -15,10 +15,10 @@ from ..problems.general.slots import NoOutput, SlotLoss
 from ..schema import Count
 from ..types import Floats, Ints
 from ..validation import as_sample_weights
+from .abilities.explanation import Evidence, Explanation, Places, column_names
 from .base import MaxMarginEstimator, checked_k
-from .costs import score_weights
-from .explanation import Evidence, Explanation, Places, column_names
-from .labels import Outputs
+from .inputs.costs import score_weights
+from .inputs.labels import Outputs
 from .parameters import with_inherited_parameters
 from .training import Trainer, TrainingSet
 

@@ -29,7 +29,7 @@ from ..tables import columns
 from ..types import Floats, Ints
 from ..validation import is_at_least
 from .base import MaxMarginEstimator
-from .examples import examples_at, n_examples_of
+from .inputs.examples import examples_at, n_examples_of
 from .training import Trainer
 
 __all__ = ["RegularizationPath", "SearchCV", "path"]

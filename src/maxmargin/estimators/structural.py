@@ -19,8 +19,8 @@ from ..types import Floats
 from ..validation import as_floats, as_sample_weights
 from ..weight_constraints import WeightConstraints
 from .base import MaxMarginEstimator
-from .costs import score_weights
-from .labels import Outputs
+from .inputs.costs import score_weights
+from .inputs.labels import Outputs
 from .parameters import with_inherited_parameters
 from .training import Trainer, TrainingSet
 

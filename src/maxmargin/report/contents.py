@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.explanation import strongest
+from ..estimators.abilities.explanation import strongest
 from ..registry import entry_of
 
 __all__ = ["contents_of"]

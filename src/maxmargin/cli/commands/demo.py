@@ -51,7 +51,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Train, compare, draw."""
     from ...datasets import make_digit_words
-    from ...estimators.sequence import SequenceTagger
+    from ...estimators.sequences.sequence import SequenceTagger
 
     if not arguments.no_plot:
         _check_picture(arguments.output)

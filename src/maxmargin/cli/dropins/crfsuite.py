@@ -50,7 +50,7 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
     training, held_out = _split(arguments, groups)
     if not arguments.quiet:
         echo_result(f"{len(training.y)} instances, {training.n_tokens} items")
-    from ...estimators.sequence import SequenceTagger
+    from ...estimators.sequences.sequence import SequenceTagger
     from ...features import FeatureDictionary
 
     estimator = SequenceTagger(
@@ -192,7 +192,7 @@ def _load(path: str) -> Any:
     """Read a tagger of attributes."""
     if is_standard(path):
         raise ValueError("a model is not read from the standard input: name its file")
-    from ...estimators.sequence import SequenceTagger
+    from ...estimators.sequences.sequence import SequenceTagger
     from ...features import FeatureDictionary
 
     estimator, _ = load_model(path)

@@ -55,12 +55,12 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
     extra = {"tool": "svm-hmm", "loss": arguments.l}
     if alone:  # the Hamming loss of a sequence is the sum of its tokens' losses
         shared["epsilon"] *= n_sequences / n_tokens
-        from ...estimators.multiclass import MulticlassSVM
+        from ...estimators.tabular.multiclass import MulticlassSVM
 
         rows = MulticlassSVM(fit_intercept=False, **shared)
         training = Training(rows, TrainingExamples(data.X, data.y), extra)
     else:
-        from ...estimators.sequence import SequenceTagger
+        from ...estimators.sequences.sequence import SequenceTagger
 
         higher = arguments.order > 1 or arguments.emissions > 0
         tagger = SequenceTagger(

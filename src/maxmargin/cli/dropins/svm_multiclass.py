@@ -50,7 +50,7 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
         )
     scale = WRONG if arguments.l == 0 else 1.0
     convention = convention_of(arguments, len(data.y), loss_scale=scale)
-    from ...estimators.multiclass import MulticlassSVM
+    from ...estimators.tabular.multiclass import MulticlassSVM
 
     estimator = MulticlassSVM(
         loss="zero-one" if arguments.l == 0 else _squares(classes, classes),

@@ -53,7 +53,7 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
     # One example, whose slack counts as many times as it has rows: their C/1 is our C times these.
     n = len(positive)
     convention = convention_of(arguments, n, loss_scale=PER_CENT, feature_scale=PER_CENT)
-    from ...estimators.performance import PerformanceSVM
+    from ...estimators.tabular.performance import PerformanceSVM
 
     estimator = PerformanceSVM(
         measure=MEASURES[arguments.l],  # type: ignore[arg-type]
@@ -112,7 +112,7 @@ def _with_constant(X: Any, bias: float) -> Any:
 
 def _measures(positive: Bools, scores: Floats) -> list[str]:
     """The measures that svm_perf_classify lists, in per cent."""
-    from ...estimators.performance import measure_of_scores
+    from ...estimators.tabular.performance import measure_of_scores
     from ...problems.measures.measure import Measure
 
     chosen = scores > 0

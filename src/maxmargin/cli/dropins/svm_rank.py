@@ -45,7 +45,7 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
     if arguments.l == 1:  # relative to the largest loss there is
         arguments.e *= float(n_pairs.sum()) / n_queries
     convention = convention_of(arguments, n_queries)
-    from ...estimators.ranking import RankSVM
+    from ...estimators.tabular.ranking import RankSVM
 
     estimator = RankSVM(
         loss=LOSSES[arguments.l],  # type: ignore[arg-type]

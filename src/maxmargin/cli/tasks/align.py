@@ -62,7 +62,7 @@ class AlignTask(Task):
 
     def make(self, arguments: argparse.Namespace) -> Training:
         """An aligner, to be trained on alignments."""
-        from ...estimators.alignment import SequenceAligner
+        from ...estimators.sequences.alignment import SequenceAligner
         from ..files import open_input
         from ..training import Examples, Training, say, shared_parameters
 

@@ -143,7 +143,7 @@ TASK = DependTask()
 def _make(arguments: argparse.Namespace) -> Training:
     """A parser, to be trained on a treebank."""
     from ..._warn import warn_user
-    from ...estimators.dependency import DependencyParser
+    from ...estimators.trees.dependency import DependencyParser
     from ..files import at_lines, open_input
     from ..training import Examples, Training, say, shared_parameters
 

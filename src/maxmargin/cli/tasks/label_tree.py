@@ -41,7 +41,7 @@ class LabelTreeTask(Task):
 
     def make(self, arguments: argparse.Namespace) -> Training:
         """A labeler, to be trained on label trees."""
-        from ...estimators.tree import TreeLabeler
+        from ...estimators.trees.tree import TreeLabeler
         from ..files import open_input
         from ..training import Examples, Training, say, shared_parameters
 

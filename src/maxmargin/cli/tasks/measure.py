@@ -88,7 +88,7 @@ class MeasureTask(Task):
 
     def evaluate(self, model: Model, arguments: argparse.Namespace) -> Evaluation:
         """Many measures, that which training was for first."""
-        from ...estimators.performance import measure_of_scores
+        from ...estimators.tabular.performance import measure_of_scores
         from ...metrics.scoring import scores_of
         from ...metrics.tallies import Tally, mean_of
         from ...problems.measures.measure import Measure
@@ -164,7 +164,7 @@ def _make(arguments: argparse.Namespace, measure: Measure) -> Training:
     """A classifier, to be trained on an svmlight file."""
     import numpy as np
 
-    from ...estimators.performance import PerformanceSVM
+    from ...estimators.tabular.performance import PerformanceSVM
     from ..rows import line_of, read_classes
     from ..training import Examples, Training, say, shared_parameters
 

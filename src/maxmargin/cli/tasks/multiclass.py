@@ -33,7 +33,7 @@ class MulticlassTask(Task):
 
     def make(self, arguments: argparse.Namespace) -> Training:
         """A classifier, to be trained on an svmlight file."""
-        from ...estimators.multiclass import MulticlassSVM
+        from ...estimators.tabular.multiclass import MulticlassSVM
         from ..rows import read_classes
         from ..training import Examples, Training, say, shared_parameters
 

@@ -41,7 +41,7 @@ class MultilabelTask(Task):
 
     def make(self, arguments: argparse.Namespace) -> Training:
         """A classifier, to be trained on an svmlight file with any number of labels on a line."""
-        from ...estimators.multilabel import MultilabelSVM
+        from ...estimators.tabular.multilabel import MultilabelSVM
         from ..rows import read_training_rows
         from ..training import Examples, Training, say, shared_parameters
 

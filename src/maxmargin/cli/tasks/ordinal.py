@@ -109,7 +109,7 @@ def _make(arguments: argparse.Namespace, names: list[str]) -> Training:
     """A model of grades, to be trained on an svmlight file."""
     import numpy as np
 
-    from ...estimators.ordinal import OrdinalSVM
+    from ...estimators.tabular.ordinal import OrdinalSVM
     from ...formats.svmlight import labels_as_array
     from ..rows import read_classes, read_training_rows
     from ..training import Examples, Training, say, shared_parameters

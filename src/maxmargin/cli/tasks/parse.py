@@ -52,7 +52,7 @@ class ParseTask(Task):
 
     def make(self, arguments: argparse.Namespace) -> Training:
         """A parser, to be trained on trees."""
-        from ...estimators.grammar import GrammarParser
+        from ...estimators.trees.grammar import GrammarParser
         from ..files import at_lines, check_kind, open_input
         from ..training import Examples, Training, say, shared_parameters
 

@@ -119,7 +119,7 @@ def _make(arguments: argparse.Namespace) -> Training:
     """A ranker, to be trained on documents with relevances."""
     import numpy as np
 
-    from ...estimators.ranking import RankSVM
+    from ...estimators.tabular.ranking import RankSVM
     from ..rows import read_training_rows
     from ..training import Examples, Training, say, shared_parameters
 

@@ -136,7 +136,7 @@ TASK = SegmentTask()
 
 def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
     """A segmenter, to be trained on a column file."""
-    from ...estimators.segments import SequenceSegmenter
+    from ...estimators.sequences.segments import SequenceSegmenter
     from ...metrics import tags_to_segments
     from ..columns import extra_of_columns, read_training_tokens, window_features
     from ..training import Examples, Training, say, shared_parameters

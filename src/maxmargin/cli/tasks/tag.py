@@ -11,7 +11,7 @@ from ..console import UsageError
 from ..task import Task
 
 if TYPE_CHECKING:
-    from ...estimators.sequence import SequenceTagger
+    from ...estimators.sequences.sequence import SequenceTagger
     from ...formats.opening import Source
     from ..columns import Columns, Templates, Tokens
     from ..evaluation import Evaluation
@@ -215,7 +215,7 @@ def _make_stored(arguments: argparse.Namespace, templates: Templates) -> Trainin
 
 def _tagger(arguments: argparse.Namespace, features: Any, pairs: Any) -> SequenceTagger:
     """A tagger with the parameters of the options."""
-    from ...estimators.sequence import SequenceTagger
+    from ...estimators.sequences.sequence import SequenceTagger
     from ..training import shared_parameters
 
     return SequenceTagger(

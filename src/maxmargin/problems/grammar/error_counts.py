@@ -22,57 +22,17 @@ import numpy as np
 from ..._jit import kernel
 from ...search.violation import violation
 from ...types import Floats, Ints, Ints32
-from .features import add_span_scores
-from .kernels import cell_of, fill_chart, lexical_rule, push, put_node
+from .kernels import (
+    cell_of,
+    fill_chart,
+    fill_outside,
+    lexical_rule,
+    push,
+    put_node,
+    span_scores,
+)
 
 ROUNDING = 1e-9
-
-
-@kernel
-def fill_outside(grammar, n, w, work, spans):
-    """Best scores of what is around a symbol over a span, after `fill_chart` without loss.
-
-    ``spans[cell, A]`` is the span score of A there, an array without rows where there are none.
-    """
-    K = len(grammar.start)
-    top, around_low, around_top = work.top, work.around_low, work.around_top
-    around_top[: n * (n + 1) // 2] = -np.inf
-    whole = cell_of(0, n, n)
-    for A in range(K):
-        if grammar.start[A] >= 0:
-            around_top[whole, A] = w[grammar.start[A]]
-    for width in range(n, 0, -1):
-        for start in range(n - width + 1):
-            end = start + width
-            cell = cell_of(start, end, n)
-            outer, inner = around_top[cell], around_low[cell]
-            for A in range(K):
-                inner[A] = outer[A]
-            for A in range(K):
-                for u in range(grammar.unary_ptr[A], grammar.unary_ptr[A + 1]):
-                    score = outer[A] + w[grammar.first_unary + u]
-                    if score > inner[grammar.unary_bottom[u]]:
-                        inner[grammar.unary_bottom[u]] = score
-            if len(spans) > 0:
-                for A in range(K):
-                    inner[A] += spans[cell, A]
-            for split in range(start + 1, end):
-                left_cell, right_cell = cell_of(start, split, n), cell_of(split, end, n)
-                right_scores = top[right_cell]
-                left_around, right_around = around_top[left_cell], around_top[right_cell]
-                for b in range(work.n_live[left_cell]):
-                    B = work.live[left_cell, b]
-                    left_score = top[left_cell, B]
-                    for r in range(grammar.left_ptr[B], grammar.left_ptr[B + 1]):
-                        C = grammar.right[r]
-                        above = inner[grammar.parent[r]] + w[r]
-                        if above + right_scores[C] > left_around[B]:
-                            left_around[B] = above + right_scores[C]
-                        if above + left_score > right_around[C]:
-                            right_around[C] = above + left_score
-            if len(spans) > 0:  # so that low + around_low counts the span's own score once
-                for A in range(K):
-                    inner[A] -= spans[cell, A]
 
 
 @kernel
@@ -262,20 +222,6 @@ def _recover_error_count(
 
 
 @kernel
-def _span_scores(grammar, sentences, first, n, w, features):
-    """Span scores of all symbols over all spans; no rows if there are no span features."""
-    K = len(grammar.start)
-    if len(sentences.view_sizes) == 0:
-        return np.empty((0, K))
-    spans = np.zeros((n * (n + 1) // 2, K))
-    for start in range(n):
-        for end in range(start + 1, n + 1):
-            scores = spans[cell_of(start, end, n)]
-            add_span_scores(grammar, sentences, first, n, start, end, w, features, scores)
-    return spans
-
-
-@kernel
 def list_error_counts(grammar, sentences, first, n, gold, base, w, needed, every, work):
     """Lists of both layers, low and top, for derivations with scores above ``needed``.
 
@@ -283,8 +229,8 @@ def list_error_counts(grammar, sentences, first, n, gold, base, w, needed, every
     """
     n_cells = n * (n + 1) // 2
     fill_chart(grammar, sentences, first, n, w, work.gold_label, 0.0, work)
-    spans = _span_scores(grammar, sentences, first, n, w, work.features)
-    fill_outside(grammar, n, w, work, spans)
+    spans = span_scores(grammar, sentences, first, n, w, work.features)
+    fill_outside(grammar, n, w, spans, False, work)
     inside = np.empty(n_cells, np.int64)
     _gold_inside(gold, base, n, inside)
     lows = _make_lists(work.low, work.around_low, needed, inside, n_cells)

@@ -20,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._jit import kernel
+from ...search.semiring import plus
 from .features import add_span_scores, span_score
 
 
@@ -67,12 +68,18 @@ def fill_chart(grammar, sentences, first, n, w, gold_label, unit, work):
             if len(sentences.view_sizes) > 0:
                 add_span_scores(grammar, sentences, first, n, start, end, w, work.features, scores)
             _fill_top(grammar, w, gold_label[cell], unit, scores, top[cell])
-            count = 0
-            for k in range(K):
-                if top[cell, k] > -np.inf and grammar.left_ptr[k + 1] > grammar.left_ptr[k]:
-                    live[cell, count] = k
-                    count += 1
-            n_live[cell] = count
+            list_live(grammar, top[cell], cell, work)
+
+
+@kernel
+def list_live(grammar, top, cell, work):
+    """List the symbols over a span that can be derived and that begin a binary rule."""
+    count = 0
+    for k in range(len(top)):
+        if top[k] > -np.inf and grammar.left_ptr[k + 1] > grammar.left_ptr[k]:
+            work.live[cell, count] = k
+            count += 1
+    work.n_live[cell] = count
 
 
 @kernel
@@ -89,6 +96,65 @@ def _fill_top(grammar, w, gold, unit, low, top):
             if score > best:
                 best = score
         top[A] = best
+
+
+@kernel
+def fill_outside(grammar, n, w, spans, soft, work):
+    """Best scores of what is around a symbol over a span, after `fill_chart` without loss.
+
+    With ``soft`` logarithms of sums instead of maxima, after `inside`.
+    ``spans[cell, A]`` is the span score of A there, an array without rows where there are none.
+    """
+    K = len(grammar.start)
+    top, around_low, around_top = work.top, work.around_low, work.around_top
+    around_top[: n * (n + 1) // 2] = -np.inf
+    whole = cell_of(0, n, n)
+    for A in range(K):
+        if grammar.start[A] >= 0:
+            around_top[whole, A] = w[grammar.start[A]]
+    for width in range(n, 0, -1):
+        for start in range(n - width + 1):
+            end = start + width
+            cell = cell_of(start, end, n)
+            outer, inner = around_top[cell], around_low[cell]
+            for A in range(K):
+                inner[A] = outer[A]
+            for A in range(K):
+                for u in range(grammar.unary_ptr[A], grammar.unary_ptr[A + 1]):
+                    B, score = grammar.unary_bottom[u], outer[A] + w[grammar.first_unary + u]
+                    inner[B] = plus(inner[B], score, soft)
+            if len(spans) > 0:
+                for A in range(K):
+                    inner[A] += spans[cell, A]
+            for split in range(start + 1, end):
+                left_cell, right_cell = cell_of(start, split, n), cell_of(split, end, n)
+                right_scores = top[right_cell]
+                left_around, right_around = around_top[left_cell], around_top[right_cell]
+                for b in range(work.n_live[left_cell]):
+                    B = work.live[left_cell, b]
+                    left_score = top[left_cell, B]
+                    for r in range(grammar.left_ptr[B], grammar.left_ptr[B + 1]):
+                        C = grammar.right[r]
+                        above = inner[grammar.parent[r]] + w[r]
+                        left_around[B] = plus(left_around[B], above + right_scores[C], soft)
+                        right_around[C] = plus(right_around[C], above + left_score, soft)
+            if len(spans) > 0:  # so that low + around_low counts the span's own score once
+                for A in range(K):
+                    inner[A] -= spans[cell, A]
+
+
+@kernel
+def span_scores(grammar, sentences, first, n, w, features):
+    """Span scores of all symbols over all spans; no rows if there are no span features."""
+    K = len(grammar.start)
+    if len(sentences.view_sizes) == 0:
+        return np.empty((0, K))
+    spans = np.zeros((n * (n + 1) // 2, K))
+    for start in range(n):
+        for end in range(start + 1, n + 1):
+            scores = spans[cell_of(start, end, n)]
+            add_span_scores(grammar, sentences, first, n, start, end, w, features, scores)
+    return spans
 
 
 @kernel

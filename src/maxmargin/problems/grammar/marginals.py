@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ..._jit import kernel
 from ...search.limits import as_weights
 from ...search.semiring import plus
-from ...types import Bools, Floats, Ints
-from .data import GrammarDecoder, Sentences
+from ...types import Bools, Floats
+from .data import GrammarDecoder, GrammarScratch, Sentences
 from .features import add_span_scores
-from .kernels import cell_of
+from .kernels import cell_of, fill_outside, list_live, span_scores
 
 __all__ = ["ConstituentDistribution", "Span"]
 
 Span = tuple[str, int, int]  # label, first word, word behind the last
 
 
-class _Chart(NamedTuple):
-    """Inside and outside sums of symbols over spans, without and with a unary rule on top."""
-
-    low: Floats
-    top: Floats
-    around: Floats  # of what is around ``top``
-    features: Ints
-
-
 class ConstituentDistribution:
     """Trees of sentences, as sets of labelled spans; not those of tags, nor of binarisation."""
 
     def __init__(self, decoder: GrammarDecoder, sentences: Sentences, w: Floats) -> None:
-        self.grammar, self.sentences = decoder.grammar, sentences
+        self.decoder, self.grammar, self.sentences = decoder, decoder.grammar, sentences
         self.w = as_weights(w, decoder.n_features)
         symbols = self.grammar.symbols
         categories = [s.label if s.kind == "category" else None for s in symbols]
@@ -51,17 +40,19 @@ class ConstituentDistribution:
         Those that rounding could have made are left out.
         """
         n = self._length(i)
-        w, chart = self.w / temperature, self._chart(n)
+        w, chart = self.w / temperature, self._chart(n, outside=True)
         total = self._inside(i, w, chart, soft=True)
         if total == -np.inf:
             return {}
         arrays = self.grammar.arrays
-        outside(arrays, n, w, chart.low, chart.top, chart.around, self._spans(i, w, chart))
+        first = int(self.sentences.offsets[i])
+        spans = span_scores(arrays, self.sentences, first, n, w, chart.features)
+        fill_outside(arrays, n, w, spans, True, chart)
         bottoms = arrays.unary_bottom
         tops = np.array([chain[0] for chain in self.grammar.chains], np.int64)
         of_unary = w[arrays.first_unary : arrays.first_unary + len(tops)]
-        plain = np.exp(chart.low + chart.around - total)
-        chained = np.exp(chart.low[:, bottoms] + of_unary + chart.around[:, tops] - total)
+        plain = np.exp(chart.low + chart.around_top - total)
+        chained = np.exp(chart.low[:, bottoms] + of_unary + chart.around_top[:, tops] - total)
         share = plain @ self.by_symbol + chained @ self.by_unary
         cells = [(start, end) for start in range(n) for end in range(start + 1, n + 1)]
         return {
@@ -88,18 +79,15 @@ class ConstituentDistribution:
         """Words of sentence i."""
         return int(self.sentences.offsets[i + 1] - self.sentences.offsets[i])
 
-    def _chart(self, n: int) -> _Chart:
+    def _chart(self, n: int, *, outside: bool = False) -> GrammarScratch:
         """Space for a sentence of n words."""
-        shape = (n * (n + 1) // 2, self.grammar.n_symbols)
-        n_views = len(self.sentences.view_sizes)
-        low, top, around = (np.empty(shape) for _ in range(3))
-        return _Chart(low, top, around, np.empty(4 * n_views + 1, np.int64))
+        return self.decoder.scratch(n, len(self.sentences.view_sizes), outside=outside)
 
     def _inside(
         self,
         i: int,
         w: Floats,
-        chart: _Chart,
+        chart: GrammarScratch,
         *,
         soft: bool,
         banned: tuple[int, int] = (-1, 0),
@@ -115,31 +103,18 @@ class ConstituentDistribution:
         )
         first, n = int(self.sentences.offsets[i]), self._length(i)
         data = (self.grammar.arrays, self.sentences, first, n, w, soft, cell, *masks)
-        return float(inside(*data, chart.low, chart.top, chart.features))
-
-    def _spans(self, i: int, w: Floats, chart: _Chart) -> Floats:
-        """Scores of spans under all symbols; no rows where there are none."""
-        if not len(self.sentences.view_sizes):
-            return np.empty((0, 0))
-        found = np.zeros_like(chart.low)
-        first = int(self.sentences.offsets[i])
-        span_scores(
-            self.grammar.arrays, self.sentences, first, self._length(i), w, chart.features, found
-        )
-        return found
+        return float(inside(*data, chart))
 
 
 @kernel
-def inside(
-    grammar, sentences, first, n, w, soft, cell_without, symbols, unaries, low, top, features
-):
+def inside(grammar, sentences, first, n, w, soft, cell_without, symbols, unaries, work):
     """Sums of the derivations of all symbols over all spans, as `fill_chart` fills them.
 
     ``low`` without and ``top`` with unary rules: maxima of scores, or with ``soft`` logarithms of
     sums of their exponentials. Over the cell ``cell_without`` there are none of the ``symbols``
     without a unary rule, and none of the ``unaries``. Returns the sum over whole derivations.
     """
-    K = len(grammar.start)
+    K, low, top, features = len(grammar.start), work.low, work.top, work.features
     for width in range(1, n + 1):
         for start in range(n - width + 1):
             end = start + width
@@ -153,9 +128,9 @@ def inside(
             for split in range(start + 1, end):
                 left_scores = top[cell_of(start, split, n)]
                 right_scores = top[cell_of(split, end, n)]
-                for B in range(K):
-                    if left_scores[B] == -np.inf:
-                        continue
+                left_cell = cell_of(start, split, n)
+                for b in range(work.n_live[left_cell]):
+                    B = work.live[left_cell, b]
                     for r in range(grammar.left_ptr[B], grammar.left_ptr[B + 1]):
                         A, right_score = grammar.parent[r], right_scores[grammar.right[r]]
                         if right_score > -np.inf:
@@ -170,58 +145,9 @@ def inside(
                         score = scores[grammar.unary_bottom[u]] + w[grammar.first_unary + u]
                         total = plus(total, score, soft)
                 top[cell, A] = total
+            list_live(grammar, top[cell], cell, work)
     total = -np.inf
     for A in range(K):
         if grammar.start[A] >= 0:
             total = plus(total, top[cell_of(0, n, n), A] + w[grammar.start[A]], soft)
     return total
-
-
-@kernel
-def outside(grammar, n, w, low, top, around, spans):
-    """Logarithms of sums of what is around a symbol over a span, with a unary rule below it or not.
-
-    After `inside` with ``soft``. ``spans[cell, A]`` is the span score of A there, an array without
-    rows where there are none.
-    """
-    K = len(grammar.start)
-    inner = np.empty(K)
-    around[:] = -np.inf
-    for A in range(K):
-        if grammar.start[A] >= 0:
-            around[cell_of(0, n, n), A] = w[grammar.start[A]]
-    for width in range(n, 1, -1):
-        for start in range(n - width + 1):
-            end = start + width
-            cell = cell_of(start, end, n)
-            outer = around[cell]
-            for A in range(K):
-                inner[A] = outer[A]
-            for A in range(K):
-                for u in range(grammar.unary_ptr[A], grammar.unary_ptr[A + 1]):
-                    B, score = grammar.unary_bottom[u], outer[A] + w[grammar.first_unary + u]
-                    inner[B] = plus(inner[B], score, True)
-            if len(spans) > 0:
-                for A in range(K):
-                    inner[A] += spans[cell, A]
-            for split in range(start + 1, end):
-                left_cell, right_cell = cell_of(start, split, n), cell_of(split, end, n)
-                for B in range(K):
-                    left_score = top[left_cell, B]
-                    if left_score == -np.inf:
-                        continue
-                    for r in range(grammar.left_ptr[B], grammar.left_ptr[B + 1]):
-                        C, above = grammar.right[r], inner[grammar.parent[r]] + w[r]
-                        if top[right_cell, C] > -np.inf and above > -np.inf:
-                            of_left, of_right = above + top[right_cell, C], above + left_score
-                            around[left_cell, B] = plus(around[left_cell, B], of_left, True)
-                            around[right_cell, C] = plus(around[right_cell, C], of_right, True)
-
-
-@kernel
-def span_scores(grammar, sentences, first, n, w, features, spans):
-    """Add the weights of the features of all spans to ``spans[cell, symbol]``."""
-    for start in range(n):
-        for end in range(start + 1, n + 1):
-            scores = spans[cell_of(start, end, n)]
-            add_span_scores(grammar, sentences, first, n, start, end, w, features, scores)

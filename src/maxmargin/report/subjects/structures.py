@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...estimators.alignment_data import as_pairs
-from ...estimators.tree_labels import tree_inputs_at
+from ...estimators.sequences.alignment_data import as_pairs
+from ...estimators.trees.tree_labels import tree_inputs_at
 from ...formats import ConlluTreebank, Tree, Treebank, as_tree
 from ...metrics import are_chunk_tags, hamming, segments_to_tags, tags_to_segments
 from ...metrics.alignments import pair_counts

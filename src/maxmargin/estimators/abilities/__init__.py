@@ -1,0 +1,1 @@
+"""What several estimators can do: confidences, explanations, kernels, partially known labels."""

@@ -1,0 +1,1 @@
+"""Examples, labels and costs as users give them."""

@@ -1,0 +1,1 @@
+"""Estimators of rows of a table."""

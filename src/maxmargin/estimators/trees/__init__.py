@@ -1,0 +1,1 @@
+"""Estimators of trees: parsers, and labels of nodes."""
