@@ -86,6 +86,15 @@ def test_garbage_is_collected_rarely_as_long_as_there_is_a_compilation():
     assert gc.get_threshold() == usual
 
 
+def test_thresholds_that_somebody_sets_meanwhile_stay():
+    usual = gc.get_threshold()
+    try:
+        SlowDispatcher(lambda: gc.set_threshold(1234, 5, 6)).compile(())
+        assert gc.get_threshold() == (1234, 5, 6)
+    finally:
+        gc.set_threshold(*usual)
+
+
 @pytest.fixture
 def quiet_so_far(monkeypatch):
     """As in a process that has compiled nothing yet."""

@@ -197,3 +197,26 @@ def may_write(call):
             for mode in modes
         )
     return name.endswith((".write_text", ".write_bytes", ".tofile", "np.save", "np.savez"))
+
+
+def private_imports(path):
+    """Names of other packages' inner parts that a module imports, and where."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        for name in names:
+            own = name.split(".")[0] in ("__future__", PACKAGE.name)
+            inner = any(part.startswith("_") for part in name.split("."))
+            if not own and (inner or name.startswith("numba.core")):
+                yield f"{path.relative_to(PACKAGE)}:{node.lineno} {name}"
+
+
+def test_inner_parts_of_other_packages_are_used_in_one_place():
+    """Numba's, where each has something that takes its place; those of no other package."""
+    found = [place for path in PACKAGE.rglob("*.py") for place in private_imports(path)]
+    assert all(place.startswith("_numba.py:") for place in found), found
+    assert found  # the test sees them

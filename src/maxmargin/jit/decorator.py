@@ -81,8 +81,6 @@ def _compiled(function: F, *, inline: bool, counts: bool) -> F:
     if not patches:
         return _plain(function)
     options = dict(_OPTIONS)
-    if "no C wrapper" in patches:
-        options["no_cfunc_wrapper"] = True  # kernels are called by Python and by each other
     # Both are said always: what is not said, Numba takes over from the kernel that calls first.
     if "inline" in patches:
         options["forceinline"] = inline

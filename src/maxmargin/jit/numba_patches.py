@@ -70,7 +70,6 @@ NEEDED = {
     "uncounted": "target.options._nrt target.target_context.data_model_manager "
     "dispatcher.add_overload",
     "inline": "target.options.forceinline",
-    "no C wrapper": "target.options.no_cfunc_wrapper",
     "prefetch": "target.target_context.make_array",
     "aside": "dispatcher.compile dispatcher._cache",
     "cache": "dispatcher.enable_caching dispatcher._cache",
