@@ -23,6 +23,25 @@ settings.register_profile("dev", **_COMMON)
 settings.register_profile("ci", derandomize=True, **_COMMON)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
+#: Files of the slow tier. The others cover every estimator and solver in a minute or so:
+#: ``pytest -m "not slow"``.
+SLOW = """
+    alignment_estimator bad_input benchmarks_quick chain_store checkpoint_groups checkpoints
+    class_sharding cli_checkpoints cli_streaming cli_tasks cluster compiling confidence
+    convergence cores damaged_sparse damaged_text dropins estimators_multiclass
+    every_structure forged_files general_problems grammar_parser input_memory jit_cache
+    joint_kernel measures mira_k_best packed_problems partial_fit_log persistence
+    plane_memory plane_store processes report_browser reproducibility solver_runs
+    squared_slack start stored_sequences warm_up weight_constraints
+""".split()
+
+
+def pytest_collection_modifyitems(items):
+    """Mark the slow tier."""
+    for item in items:
+        if item.path.stem.removeprefix("test_") in SLOW:
+            item.add_marker("slow")
+
 
 def pytest_addoption(parser):
     parser.addoption(
