@@ -237,7 +237,7 @@ def test_errors_name_the_file(tagger, classifier, digits, folder, capsys):
     check_error([*train, absent, "-o", model], r".*absent\.txt: No such file", capsys)
     check_error(["predict", absent, corpus], r".*absent\.txt: No such file", capsys)
     check_error(["predict", corpus, corpus], r".*ok\.txt: not a model file", capsys)
-    check_error([*train, corpus, "-o", model, "--C", "0"], "C must be a positive", capsys, 2)
+    check_error([*train, corpus, "-o", model, "--C", "0"], "--C must be a positive", capsys, 2)
     check_error(
         [*train, corpus, "-o", model, "--label-column", "5"], r".*no label column 5", capsys
     )

@@ -151,7 +151,7 @@ def test_training_that_stops_early_is_told(tmp_path, capsys):
     data = write_hard_corpus(tmp_path / "hard.txt", 20)
     limits = ["--max-passes", "1", "--C", "10", "-q"]
     assert main(["cross-validate", "tag", str(data), "--folds", "2", *limits]) == 3
-    assert "raise max_passes" in capsys.readouterr().err
+    assert "raise --max-passes" in capsys.readouterr().err
 
 
 def test_bad_arguments(folder, capsys):

@@ -68,7 +68,7 @@ def test_class_weights_by_text_of_numbers():
     [
         (["--solver", "foo"], "--solver must be one of auto, bcfw,"),
         (["--tol", "-1"], "--tol must be a number >= 0, got -1.0"),
-        (["--slack", "none"], "--solver auto needs --slack l1 or l2, got --slack none"),
+        (["--slack", "none"], "solver 'auto' needs --slack l1 or l2, got --slack none"),
         (["--slack", "none"], "solvers that can: n-slack"),
     ],
 )

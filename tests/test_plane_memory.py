@@ -74,13 +74,14 @@ def test_idle_planes_are_dropped_and_used_ones_kept():
 # runs uncompiled, where that is an error and not a crash.
 SHRINKING_DICTIONARY = """
 import numpy as np
-from maxmargin.engine.block_steps import WSS2
-from maxmargin.formulation import Formulation
+from maxmargin.engine.steps.block_steps import WSS2
+from maxmargin.core.formulation import Formulation
 from maxmargin.engine.cuts import working_sets
 from maxmargin.engine.oracle import OracleResult, Oracle
-from maxmargin.engine.planes import PlaneStore, StepRule
-from maxmargin.problem import Problem
-from maxmargin.cutting_planes import Planes
+from maxmargin.engine.store.block_store import StepRule
+from maxmargin.engine.store.planes import PlaneStore
+from maxmargin.core.problem import Problem
+from maxmargin.core.cutting_planes import Planes
 
 class Empty(Problem):
     n_features, n_examples = 400, 1

@@ -163,7 +163,7 @@ def test_estimators_are_those_of_scikit_learn_whenever_it_comes(folder, before, 
 def test_subclasses_with_more_parameters_know_their_own_without_scikit_learn(folder):
     first = """
 from maxmargin import MulticlassSVM
-from maxmargin.sklearn_bases import clone
+from maxmargin.utils.sklearn_bases import clone
 
 class Own(MulticlassSVM):
     def __init__(self, C=2.0, **others):

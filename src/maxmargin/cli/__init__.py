@@ -176,7 +176,7 @@ def _with_options(text: str, parser: Any) -> str:
             text = re.sub(rf"{word}=True\b", flag, text)
             text = re.sub(rf"{word}=False\b", no_flag, text)
         text = re.sub(rf"{word}=None\b", f"no {flag}", text)
-        text = re.sub(rf"{word}(?:=| (?='))(['\"]?)([\w.@-]+)\1", rf"{flag} \2", text)
+        text = re.sub(rf"{word}=(['\"]?)([\w.@-]+)\1", rf"{flag} \2", text)
         text = re.sub(rf"({flag} [\w.@-]+) or '([\w.@-]+)'", r"\1 or \2", text)
         text = re.sub(rf"{word} must be (?:None or )?", f"{flag} must be ", text)
         for found in re.finditer(rf"{word} in \(({quoted}),?\)", text):
