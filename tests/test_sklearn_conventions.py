@@ -373,5 +373,5 @@ def test_warnings_of_a_solver_point_at_its_caller():
 
     problem = Wrong().bind([1.0, 2.0, -1.0], [0, 1, 0])
     solver = mm.solvers.SDA(max_passes=5)
-    call = lambda: solver.solve(problem, mm.formulation.Formulation(), 1.0)  # noqa: E731
+    call = lambda: solver.solve(problem, mm.Formulation(), 1.0)  # noqa: E731
     assert lines_of_warnings(call) == {__file__}
