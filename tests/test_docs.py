@@ -15,7 +15,7 @@ from maxmargin.cli.tasks import TASKS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-PUBLIC = "solvers result features formats metrics datasets report formulation".split()
+PUBLIC = "solvers core.result features formats metrics datasets report core.formulation".split()
 
 
 def pages() -> list[str]:

@@ -162,7 +162,8 @@ def path_score(model, path, length, work):
 def advance(model, previous, scores, pairs, best, reached):
     """reached[state] = the best score of a path that leads to it, without the token's own."""
     K, states = model.n_labels, model.states
-    if len(states.core_last) == 1:  # states are labels
+    are_labels = len(states.core_last) == 1 and len(states.last) == K
+    if are_labels:
         best = reached
     else:
         for s in range(len(states.last)):
@@ -187,7 +188,7 @@ def advance(model, previous, scores, pairs, best, reached):
             own = pairs[states.core_last[c] * K :]
             for k in range(K):
                 best[k] += own[k]
-        if len(states.core_last) > 1:
+        if not are_labels:
             after = states.after[c]
             for k in range(K):
                 if best[k] > reached[after[k]]:
