@@ -3,11 +3,11 @@
 Whether the most violated output can be found at all, and how, depends on what the loss adds to the
 score of an output (see `violation` for the formulas):
 
-    ADDITIVE    Delta + gain                  the loss adds up like the score: any decoder does it
-    DEVIATION   1 + gain, over y != y_i       the best output but the gold one
-    LEVELS      Delta (1 + gain), or with     the best output for each *level*, the number of errors
+    ADDITIVE       Delta + gain                  the loss adds up like the score: any decoder does it
+    BEST_NON_GOLD  1 + gain, over y != y_i       the best output but the gold one
+    ERROR_COUNTS   Delta (1 + gain), or with     the best output for each *error count*
                 the root of Delta             (or of right nodes), and then the best level
-    PREDICTION  gain                          no loss at all
+    PREDICTION     gain                          no loss at all
 """
 
 from __future__ import annotations

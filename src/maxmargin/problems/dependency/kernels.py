@@ -2,13 +2,13 @@
 
 The loss counts tokens with a wrong head (with labels: a wrong head or label). What is searched:
 
-    ADDITIVE    max  Delta(y, z) - <dpsi(z), w>     Delta = loss_unit * wrong tokens
-    DEVIATION   max  1 - <dpsi(z), w>,  z != y      Delta = 1
-    LEVELS      max  the rescaled violation         by the number of wrong tokens
-    PREDICTION  max  -<dpsi(z), w>, and among equals the largest Delta
+    ADDITIVE       max  Delta(y, z) - <dpsi(z), w>     Delta = loss_unit * wrong tokens
+    BEST_NON_GOLD  max  1 - <dpsi(z), w>,  z != y      Delta = 1
+    ERROR_COUNTS   max  the rescaled violation         by the number of wrong tokens
+    PREDICTION     max  -<dpsi(z), w>, and among equals the largest Delta
 
-ADDITIVE is a search for the best tree with the loss added to the arcs. DEVIATION is the best tree
-or, where that is the gold one, the best of n trees, each without one of the true arcs. LEVELS is
+ADDITIVE is a search for the best tree with the loss added to the arcs. BEST_NON_GOLD is the best tree
+or, where that is the gold one, the best of n trees, each without one of the true arcs. ERROR_COUNTS is
 the branch and bound of `bounded`.
 """
 

@@ -25,9 +25,9 @@ def grammar_oracle(grammar, sentences, gold, examples, w, mode, zero_one, work, 
     Problem solved for example i with n words, gold derivation y, over all derivations z, of which m
     nodes are right and Delta = 1 - m / (2n - 1):
 
-        ADDITIVE    max  Delta(y, z) - <dpsi(z), w>
-        DEVIATION   max  1 - <dpsi(z), w>,  z != y      Delta = 1 with ``zero_one``
-        LEVELS      max  the rescaled violation (`best_by_error_count`)
+        ADDITIVE       max  Delta(y, z) - <dpsi(z), w>
+        BEST_NON_GOLD  max  1 - <dpsi(z), w>,  z != y      Delta = 1 with ``zero_one``
+        ERROR_COUNTS   max  the rescaled violation (`best_by_error_count`)
 
     In: ``grammar`` (GrammarArrays), ``sentences`` (Sentences), ``gold`` (Nodes of all examples),
     ``work`` (GrammarScratch), ``found`` (Nodes of one derivation). Out: CSR rows, large enough

@@ -220,8 +220,8 @@ def segment_oracle(model, data, examples, w, mode, as_blocks, work, out):
 
     Problem solved for example i, gold segmentation y, over all segmentations z:
 
-        ADDITIVE    max  Delta(y, z) - <dpsi(z), w>     (wrong tokens; missed and false segments)
-        PREDICTION  max  -<dpsi(z), w>
+        ADDITIVE       max  Delta(y, z) - <dpsi(z), w>     (wrong tokens; missed and false segments)
+        PREDICTION     max  -<dpsi(z), w>
 
     In: ``model`` (SegmentModel), ``data`` (SegmentData), ``work`` (SegmentScratch). Out:
     ``out.indptr, out.indices, out.values, out.losses``, large enough for the longest rows possible.
@@ -246,8 +246,8 @@ def segment_oracle(model, data, examples, w, mode, as_blocks, work, out):
 def error_count_oracle(model, data, examples, w, mode, as_blocks, work, out):
     """Do the same as `segment_oracle`, where levels tell; compiled for those alone who need it.
 
-        DEVIATION   max  1 - <dpsi(z), w>,  z != y
-        LEVELS      max  the rescaled violation of `best_by_error_count`
+        BEST_NON_GOLD  max  1 - <dpsi(z), w>,  z != y
+        ERROR_COUNTS   max  the rescaled violation of `best_by_error_count`
 
     A row is empty, with loss 0, where nothing beats the gold segmentation.
     """

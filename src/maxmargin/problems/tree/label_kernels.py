@@ -11,7 +11,7 @@ from .kernels import best_labelling, search_tree
 
 @kernel
 def label_potentials(rows, columns, i, w, work):
-    """Fill ``unary`` and ``tables`` for example i; see `tree.LabelColumns`."""
+    """Fill ``unary`` and ``tables`` for example i; see `labels.LabelColumns`."""
     work.tables[:] = 0.0
     for v in range(len(work.n_labels)):
         for k in range(work.n_labels[v]):
@@ -35,8 +35,8 @@ def label_oracle(shape, rows, columns, true_labels, examples, w, mode, work, fou
     """Most violated labelling of each example: labels in ``found``, rows in ``out``.
 
     With the mode ADDITIVE it maximises ``Delta - <dpsi, w>``; `search_tree` has the others. Gold
-    is found where nothing beats it. In: ``columns`` (`tree.LabelColumns`), ``true_labels``
-    (`tree.TrueLabels`).
+    is found where nothing beats it. In: ``columns`` (`labels.LabelColumns`), ``true_labels``
+    (`labels.TrueLabels`).
     """
     unit = true_labels.unit
     for r in range(len(examples)):
