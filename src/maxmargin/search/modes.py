@@ -3,10 +3,10 @@
 Whether the most violated output can be found at all, and how, depends on what the loss adds to the
 score of an output (see `violation` for the formulas):
 
-    ADDITIVE       Delta + gain                  the loss adds up like the score: any decoder does it
+    ADDITIVE       Delta + gain                  the loss adds up like the score: any decoder
     BEST_NON_GOLD  1 + gain, over y != y_i       the best output but the gold one
     ERROR_COUNTS   Delta (1 + gain), or with     the best output for each *error count*
-                the root of Delta             (or of right nodes), and then the best level
+                   the root of Delta             (or of right nodes), and then the best count
     PREDICTION     gain                          no loss at all
 """
 

@@ -7,9 +7,9 @@ The loss counts tokens with a wrong head (with labels: a wrong head or label). W
     ERROR_COUNTS   max  the rescaled violation         by the number of wrong tokens
     PREDICTION     max  -<dpsi(z), w>, and among equals the largest Delta
 
-ADDITIVE is a search for the best tree with the loss added to the arcs. BEST_NON_GOLD is the best tree
-or, where that is the gold one, the best of n trees, each without one of the true arcs. ERROR_COUNTS is
-the branch and bound of `bounded`.
+ADDITIVE is a search for the best tree with the loss added to the arcs. BEST_NON_GOLD is the best
+tree or, where that is the gold one, the best of n trees, each without one of the true arcs.
+ERROR_COUNTS is the branch and bound of `search.bounded_search`.
 """
 
 from __future__ import annotations
