@@ -69,7 +69,7 @@ class Story:
             except Exception as error:
                 raise AssertionError(f"after {self.told}: {operation.__name__}") from error
 
-    def echo(self, what):
+    def tell(self, what):
         self.told.append(what)
 
     # ----- what succeeds ------------------------------------------------------------------------
