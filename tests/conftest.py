@@ -29,10 +29,11 @@ SLOW = """
     alignment_estimator bad_input benchmarks_quick chain_store checkpoint_groups checkpoints
     class_sharding cli_checkpoints cli_streaming cli_tasks cluster compiling confidence
     convergence cores damaged_sparse damaged_text dropins estimators_multiclass
-    every_structure forged_files general_problems grammar_parser input_memory jit_cache
-    joint_kernel measures mira_k_best packed_problems partial_fit_log persistence
-    plane_memory plane_store processes report_browser reproducibility solver_runs
-    squared_slack start stored_sequences warm_up weight_constraints
+    every_structure forged_files general_problems grammar_parser inexact_searches
+    input_memory jit_cache joint_kernel joint_solvers loose_bounds measures mira_k_best
+    notebook_conventions online_steps packed_problems partial_fit_log persistence
+    plane_memory plane_store processes report_browser reproducibility sharding solver_runs
+    squared_slack start stored_sequences theorem_bounds warm_up weight_constraints
 """.split()
 
 
