@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from maxmargin.core.formulation import Formulation
 from maxmargin.core.objective import Certificate, primal_value
 from maxmargin.core.problem import Problem
-from maxmargin.engine.violations import hinge_values
+from maxmargin.engine.training.verifying import hinge_values
 from maxmargin.metrics import chunk_scores
 
 from .case import FORMULATION, Case, Floats, Outcome, Tags

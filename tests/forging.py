@@ -21,7 +21,7 @@ from maxmargin.core.formulation import Formulation
 from maxmargin.core.objective import primal_value
 from maxmargin.engine.accelerators import AdaptiveFeatures
 from maxmargin.engine.store import sharding
-from maxmargin.engine.violations import hinge_values
+from maxmargin.engine.training.verifying import hinge_values
 from resuming import CONSTRAINTS, TRAININGS, Training
 
 C = 2.0  # of `Training`

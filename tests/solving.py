@@ -10,7 +10,7 @@ from checking import RESCALINGS as RESCALINGS
 from exact_qp import solve_exactly
 from maxmargin.core.formulation import Formulation
 from maxmargin.core.objective import primal_value
-from maxmargin.engine.violations import hinge_values
+from maxmargin.engine.training.verifying import hinge_values
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import SOLVERS as ALL_SOLVERS

@@ -16,7 +16,7 @@ from maxmargin.engine.rows import make_rows
 from maxmargin.engine.steps.block_steps import WSS2
 from maxmargin.engine.store.block_store import StepRule, make_store
 from maxmargin.engine.store.planes import PlaneStore
-from maxmargin.engine.violations import hinge_values
+from maxmargin.engine.training.verifying import hinge_values
 from maxmargin.problems.chain import store as chain_store
 from maxmargin.problems.chain.kernels import NEAR, SEVERAL, token_scores
 from maxmargin.problems.chain.problem import ChainProblem

@@ -31,7 +31,7 @@ from maxmargin.cluster.solver import solve_by
 from maxmargin.core.formulation import Formulation
 from maxmargin.core.objective import primal_value
 from maxmargin.core.weight_constraints import WeightConstraints
-from maxmargin.engine.violations import hinge_values
+from maxmargin.engine.training.verifying import hinge_values
 from maxmargin.features import PackedSequences
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem

@@ -23,7 +23,7 @@ from maxmargin.engine import oracle as asking
 from maxmargin.engine.oracle import Oracle
 from maxmargin.engine.parallel import threads
 from maxmargin.engine.parallel.threads import Threads, count_threads, each_range, parallel_chunks
-from maxmargin.engine.violations import hinge_values
+from maxmargin.engine.training.verifying import hinge_values
 from maxmargin.solvers import SOLVERS, certify, make_solver
 from structures import STRUCTURES
 from test_reproducibility import chains

@@ -10,7 +10,8 @@ from maxmargin.core.cutting_planes import Planes
 from maxmargin.core.formulation import C_from_paper, C_to_paper, Formulation
 from maxmargin.core.objective import Certificate, Stopping, dual_value, line_step, primal_value
 from maxmargin.engine.oracle import OracleResult
-from maxmargin.engine.violations import hinge_values, violations
+from maxmargin.engine.training.verifying import hinge_values
+from maxmargin.engine.violations import violations
 
 # The table of formulations, row by row: (slack, rescaling, sqrt_loss) and what Delta = 4 becomes.
 TABLE = {

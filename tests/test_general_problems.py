@@ -11,7 +11,7 @@ from brute_general import program_case
 from checking import dense_rows, values_of
 from maxmargin.core.cutting_planes import split_bounds
 from maxmargin.core.formulation import Formulation
-from maxmargin.engine.violations import hinge_values
+from maxmargin.engine.training.verifying import hinge_values
 from solving import check_certificate, solve
 from structures import STRUCTURES, small_case
 

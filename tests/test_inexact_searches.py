@@ -16,7 +16,7 @@ from maxmargin.core.objective import primal_value
 from maxmargin.core.problem import Problem
 from maxmargin.engine import oracle as asking
 from maxmargin.engine.oracle import Oracle
-from maxmargin.engine.violations import hinge_values
+from maxmargin.engine.training.verifying import hinge_values
 from maxmargin.search.margin_search import search_of
 from maxmargin.solvers import SOLVERS, make_solver
 from maxmargin.solvers.certify import certify

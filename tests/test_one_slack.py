@@ -15,7 +15,7 @@ from maxmargin.engine.cuts.bundle import Bundle
 from maxmargin.engine.cuts.master import best_candidates, best_total, blend, line_minimum
 from maxmargin.engine.cuts.pool import CandidatePool, make_pool
 from maxmargin.engine.oracle import Oracle
-from maxmargin.engine.violations import hinge_values
+from maxmargin.engine.training.verifying import hinge_values
 from maxmargin.solvers import make_solver
 
 RESCALINGS = ("margin", "slack", "none")

@@ -12,7 +12,8 @@ from maxmargin.core.formulation import Formulation
 from maxmargin.core.problem import Problem
 from maxmargin.engine import oracle as asking
 from maxmargin.engine.oracle import Oracle
-from maxmargin.engine.violations import hinge_values, violations
+from maxmargin.engine.training.verifying import hinge_values
+from maxmargin.engine.violations import violations
 from maxmargin.problems.chain.problem import ChainProblem
 
 

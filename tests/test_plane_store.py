@@ -17,7 +17,7 @@ from maxmargin.engine.oracle import Oracle
 from maxmargin.engine.steps.block_steps import ALL_PLANES, FRANK_WOLFE, MVP, WSS2
 from maxmargin.engine.store.block_store import StepRule, make_store
 from maxmargin.engine.store.planes import PlaneStore
-from maxmargin.engine.violations import hinge_values
+from maxmargin.engine.training.verifying import hinge_values
 from maxmargin.problems.classes.multiclass import ClassStore, MulticlassProblem
 from maxmargin.problems.dependency.store import TreeStore
 from stores import (

@@ -11,7 +11,7 @@ from maxmargin.checking import check_problem
 from maxmargin.core.cutting_planes import Planes
 from maxmargin.core.formulation import Formulation
 from maxmargin.core.problem import Problem
-from maxmargin.engine.violations import hinge_values
+from maxmargin.engine.training.verifying import hinge_values
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import SOLVERS as ALL_SOLVERS

@@ -18,7 +18,7 @@ from maxmargin.core.formulation import Formulation
 from maxmargin.core.problem import Problem
 from maxmargin.engine.oracle import Oracle
 from maxmargin.engine.parallel import processes
-from maxmargin.engine.violations import hinge_values
+from maxmargin.engine.training.verifying import hinge_values
 from maxmargin.solvers import make_solver
 
 

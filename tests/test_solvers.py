@@ -5,7 +5,7 @@ import pytest
 
 from cases import BASIC_IDS, BASIC_KINDS, chain_case, make_case, multiclass_case
 from maxmargin.core.formulation import Formulation
-from maxmargin.engine.violations import hinge_values
+from maxmargin.engine.training.verifying import hinge_values
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 from solving import (

@@ -16,7 +16,7 @@ from maxmargin.engine.oracle import Oracle
 from maxmargin.engine.steps.block_steps import COORDINATES
 from maxmargin.engine.store.block_store import StepRule
 from maxmargin.engine.store.planes import PlaneStore
-from maxmargin.engine.violations import hinge_values
+from maxmargin.engine.training.verifying import hinge_values
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 from maxmargin.solvers import SDA, make_solver
 from online import bare

@@ -16,7 +16,8 @@ from maxmargin.engine.oracle import Oracle
 from maxmargin.engine.steps.block_steps import WSS2
 from maxmargin.engine.steps.bound_multipliers import BoundMultipliers
 from maxmargin.engine.store.block_store import StepRule, make_store
-from maxmargin.engine.violations import hinge_values, violations
+from maxmargin.engine.training.verifying import hinge_values
+from maxmargin.engine.violations import violations
 from maxmargin.solvers import certify, make_solver
 from maxmargin.solvers.base import TrainingRequest
 from maxmargin.solvers.path import tolerated

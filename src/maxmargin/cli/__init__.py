@@ -102,7 +102,7 @@ class _Parser(argparse.ArgumentParser):
             return
         near = difflib.get_close_matches(str(value), list(map(str, action.choices)), 1)
         hint = f" (did you mean {near[0]}?)" if near else ""
-        if isinstance(action, argparse._SubParsersAction):
+        if isinstance(action.choices, dict):  # of commands, by name
             self.error(f"there is no command {value!r:.40}{hint}; {self.prog} --help lists them")
         listed = ", ".join(map(str, action.choices))
         raise argparse.ArgumentError(action, f"expected {listed}, got {value!r:.40}{hint}")
@@ -164,12 +164,10 @@ def _in_words(error: Exception) -> str:
 
 def _with_options(text: str, parser: Any) -> str:
     """The text, with options of the command line for Python's parameters."""
-    flags = parser._option_string_actions
+    flags = _options(parser.format_help())
     quoted = r"'[\w.@-]+'(?:, '[\w.@-]+')*"
-    for name in {action.dest for action in flags.values()}:
-        flag = "--" + name.replace("_", "-")
-        if flag not in flags:
-            continue
+    for flag in sorted(flags):
+        name = flag.removeprefix("--").replace("-", "_")
         word = rf"(?<![\w./-]){name}"
         no_flag = f"--no-{flag[2:]}"
         if no_flag in flags:

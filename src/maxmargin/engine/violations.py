@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..core.formulation import Formulation
-from ..core.problem import Problem
 from ..utils.types import Floats, Ints
-from .parallel.threads import count_threads
 
 if TYPE_CHECKING:
-    from .oracle import Oracle, OracleResult
+    from .oracle import OracleResult
 
-__all__ = ["Violations", "batches", "hinge_values", "hinges_of", "violations"]
+__all__ = ["Violations", "batches", "violations"]
 
 
 class Violations(NamedTuple):
@@ -36,28 +33,6 @@ def violations(oracle_result: OracleResult, w: Floats) -> Floats:
     products = planes.values * w[planes.indices]
     row_of = np.repeat(np.arange(len(planes.losses)), np.diff(planes.indptr))
     return offsets - scales * np.bincount(row_of, products, minlength=len(planes.losses))
-
-
-def hinges_of(oracle: Oracle, examples: Ints, w: Floats) -> Floats:
-    """Hinge values of some examples at w, or bounds on them where the oracle gives some."""
-    values = np.empty(len(examples))
-    place = 0
-    for some, found, _ in oracle._measured(examples, w):
-        values[place : place + len(some)] = found
-        place += len(some)
-    bounds = -np.inf if oracle.bounds is None else oracle.bounds[examples]
-    return np.maximum(np.maximum(values, 0.0), bounds)
-
-
-def hinge_values(
-    problem: Problem, formulation: Formulation, w: Floats, n_jobs: int | None = None
-) -> Floats:
-    """Slacks ``xi_i`` at ``w``, by one true oracle call for each example, or bounds on them."""
-    from .oracle import Oracle  # which imports this module
-
-    oracle = Oracle(problem, formulation)
-    with oracle.in_threads(count_threads(n_jobs)):
-        return oracle.bounded(oracle.violations(oracle.change(w)).hinges)
 
 
 def batches(examples: Ints, size: int) -> Iterator[Ints]:

@@ -16,7 +16,7 @@ from ..core.objective import Certificate, Stopping, primal_value
 from ..core.problem import Problem
 from ..core.result import Progress, Result, WeightsCallback
 from ..engine.training.state import from_text, to_text
-from ..engine.violations import hinge_values
+from ..engine.training.verifying import hinge_values
 from ..progress import running_clock
 from ..solvers import Solver
 from ..utils.schema import Amount, Count, Number, checked_arrays, from_values, numbers

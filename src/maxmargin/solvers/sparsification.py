@@ -18,7 +18,7 @@ from ..core.formulation import Formulation
 from ..core.objective import Certificate, primal_value
 from ..core.problem import Problem
 from ..core.result import Result
-from ..engine.violations import hinge_values
+from ..engine.training.verifying import hinge_values
 from ..utils.types import Floats, Ints
 from ..utils.validation import is_at_least
 from .base import checked_weights

@@ -107,7 +107,7 @@ class PlaneStore(PlaneMemory):
 
     @property
     def search_work(self) -> float:
-        """Work of an oracle call, on average, by which hand-overs of shares are timed."""
+        """Work of an oracle call, on average, by which synchronisations of shards are timed."""
         return float(getattr(self.oracle.problem, "search_work", self.oracle.work))
 
     def twin(self, count: int) -> PlaneStore:

@@ -17,16 +17,18 @@ __all__ = ["Shard", "deal", "split"]
 
 
 class Shard:
-    """Some of the blocks: a store of its own, and what it notes for the next hand-over."""
+    """Some of the blocks: a store of its own, and what it notes for the next synchronisation."""
 
     def __init__(self, store: PlaneStore) -> None:
         self.store = store
-        self.examples: Ints = np.empty(0, np.int64)  # visited since the last hand-over
-        self._before: Floats = np.empty(0)  # multipliers of their planes at the last hand-over
+        self.examples: Ints = np.empty(0, np.int64)  # visited since the last synchronisation
+        self._before: Floats = np.empty(
+            0
+        )  # multipliers of their planes at the last synchronisation
 
     @property
     def gain(self) -> float:
-        """What its steps have added to the dual, since the last hand-over or in its turn."""
+        """What its steps have added to the dual, since the last synchronisation or in its turn."""
         return float(self.store.dual_now[0])
 
     def look(self, do: Callable[[Shard], BlockReport]) -> BlockReport:
@@ -37,7 +39,7 @@ class Shard:
         return do(self)
 
     def improve(self, do: Callable[[Shard], BlockReport]) -> BlockReport:
-        """Visit the examples with steps, and note what `end` and hand-overs need."""
+        """Visit the examples with steps, and note what `end` and a synchronisation need."""
         store = self.store
         n_planes = int(store.used[0])
         self._before = grown(self._before, 0, n_planes)

@@ -1,8 +1,8 @@
 """Blocks in shares: passes with steps by several threads, the same bits for any number of them.
 
 The examples are cut into shares, each with planes, multipliers and weights w of its own. A pass
-goes from hand-over to hand-over: every share improves some of its blocks, as if the others stood
-still, and then the changes of all are added up,
+goes from one synchronisation to the next: every shard improves some of its blocks, as if the others
+stood still, and then the changes of all are added up,
 
     w <- w + step * sum_k d_k,     alpha likewise, for the blocks that were visited.
 
@@ -12,7 +12,7 @@ convex combinations of what they were and are. Where changes have little in comm
 where that would be much too far, it is the best one, so that the dual never falls (block-diagonal
 bounds with adding up, as in CoCoA+; Ma et al. 2015).
 
-Where hand-overs would take longer than threads gain, the shares take turns at the same w.
+Where synchronising would take longer than threads gain, the shares take turns at the same w.
 
 What is handed over, and when, depends on the shares and not on threads: with one thread, or two,
 the result is the same. Nothing here depends on a clock.
@@ -50,7 +50,7 @@ __all__ = ["ShardedStore", "count_shards", "shards_in"]
 
 Value = TypeVar("Value")
 
-# Work of each share from one hand-over to the next, and what is added for each weight; that of
+# Work of each shard between synchronisations, and what is added for each weight; that of
 # handing over a weight.
 VISITS, ADDING, HANDED_OVER = 4e6, 30.0, 2.0
 # Work that is too little for threads: handing it over takes as long.
@@ -224,7 +224,7 @@ class ShardedStore:
         do: Callable[[Shard], BlockReport],
         work: float,
     ) -> BlockReport:
-        """Visit blocks; with steps in turns, or from hand-over to hand-over.
+        """Visit blocks; with steps in turns, or from one synchronisation to the next.
 
         These come after so much work of each share, and more of it where they take long. Where
         there is too little to do for threads, the shares take turns: so do revisits, for they would
@@ -329,7 +329,7 @@ class ShardedStore:
                     self.oracle.bounds = oracle.bounds.copy()
                 self.oracle.bounds[shard.examples] = oracle.bounds[shard.examples]
 
-    # ----- hand-overs ---------------------------------------------------------------------------
+    # ----- synchronisation ----------------------------------------------------------------------
 
     def _synchronize(self) -> None:
         """Add up the changes of all shares, as far as that is best for the dual."""

@@ -13,10 +13,12 @@ from copy import copy
 
 import numpy as np
 
-from ...utils.types import Floats
+from ...core.formulation import Formulation
+from ...core.problem import Problem
+from ...utils.types import Floats, Ints
 from ..accelerators import AdaptiveFeatures
 from ..oracle import Oracle
-from ..violations import hinges_of
+from ..parallel.threads import count_threads
 from .state import DRIFT, StoredPlanes, feature_arrays, restore_features
 
 __all__ = [
@@ -25,6 +27,8 @@ __all__ = [
     "check_planes",
     "check_primal",
     "check_value",
+    "hinge_values",
+    "hinges_of",
     "passive_oracle",
     "probes",
 ]
@@ -113,3 +117,23 @@ def probes(
         most = float(weights @ hinges_of(oracle, asked, expanded(there)))
         scale = 1.0 + abs(float(offsets[k])) + float(np.abs(a) @ np.abs(there))
         yield float(offsets[k]) - float(a @ there), most + ABOVE * scale
+
+
+def hinges_of(oracle: Oracle, examples: Ints, w: Floats) -> Floats:
+    """Hinge values of some examples at w, or bounds on them where the oracle gives some."""
+    values = np.empty(len(examples))
+    place = 0
+    for some, found, _ in oracle._measured(examples, w):
+        values[place : place + len(some)] = found
+        place += len(some)
+    bounds = -np.inf if oracle.bounds is None else oracle.bounds[examples]
+    return np.maximum(np.maximum(values, 0.0), bounds)
+
+
+def hinge_values(
+    problem: Problem, formulation: Formulation, w: Floats, n_jobs: int | None = None
+) -> Floats:
+    """Slacks ``xi_i`` at ``w``, by one true oracle call for each example, or bounds on them."""
+    oracle = Oracle(problem, formulation)
+    with oracle.in_threads(count_threads(n_jobs)):
+        return oracle.bounded(oracle.violations(oracle.change(w)).hinges)
