@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import sklearn  # noqa: F401  estimators then have its methods, which are left out below
+from pygments.lexers.special import TextLexer
 
 import maxmargin
 
@@ -78,6 +79,13 @@ def skip_member(app: Any, what: str, name: str, obj: Any, skip: bool, options: A
     return True if foreign or of_tuple or str(obj.__doc__).startswith("Alias for field") else None
 
 
+class OutputLexer(TextLexer):
+    """What a snippet printed, recorded by tools/run_snippets.py."""
+
+    name, aliases = "Output", ["output"]
+
+
 def setup(app: Any) -> None:
-    """Tell Sphinx."""
+    """Connect what Sphinx calls."""
     app.connect("autodoc-skip-member", skip_member)
+    app.add_lexer("output", OutputLexer)

@@ -1,14 +1,27 @@
-"""Run the fenced ``python`` blocks of markdown files: ``python tools/run_snippets.py README.md``.
+"""Run the code of markdown pages: ``python tools/run_snippets.py README.md``.
 
-The blocks of a file run in order, each with a namespace of its own, in one temporary folder per
-file. Blocks marked ``shell`` run in a shell, in the same folder; those of other languages are shown
-only. A failure is reported with the file and line of the markdown source.
+The ``python`` and ``shell`` blocks of a page run in order in one temporary folder; Python blocks
+share one namespace. Blocks of other languages are only shown. A failure is reported with the file
+and line of the markdown source.
+
+A block may be followed directly by a block ``output``: what it printed (shell blocks: on both
+streams). ``--record`` writes these blocks. Without it, an output that is no longer what the block
+prints is a failure: words must be equal and numbers within 5 %; spaces do not count, and neither do
+durations and memory.
+
+A page that begins with ``<!-- data: conll2002 -->`` needs that folder of ``$MAXMARGIN_DATA``
+(``../shared/data`` by default); without it the page is skipped. Blocks save pictures as
+``figures/NAME.png``; ``--record`` copies them to ``docs/images``.
 """
 
 from __future__ import annotations
 
+import argparse
+import contextlib
+import itertools
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,72 +29,144 @@ import time
 import traceback
 import types
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent.parent
 _FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,}) *(?P<language>[\w+-]*)")
+_MEASURED = re.compile(r"[\d.]+(?:e[-+]?\d+)? ?(?:[mµun]?s|seconds?|minutes?|min|[kKMG]i?B|%CPU)\b")
+_NUMBER = re.compile(r"((?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?!\w))")
 
 
-def snippets(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yield first line number, language and source of each fenced block that is run."""
+@dataclass
+class Block:
+    """A fenced block: its language, its lines and where they are."""
+
+    language: str
+    indent: str
+    start: int  # number of the first line inside the fence, from 1
+    lines: list[str]
+
+    @property
+    def stop(self) -> int:
+        """Number of the closing fence's line."""
+        return self.start + len(self.lines)
+
+    @property
+    def text(self) -> str:
+        """Its lines, as one string."""
+        return "\n".join(self.lines) + "\n"
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """Yield the fenced blocks of a page."""
     opening = None
-    start = 0
-    block: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):
         if opening is None:
             opening = _FENCE.match(line)
-            start, block = number + 1, []
+            if opening is not None:
+                block = Block(opening["language"], opening["indent"], number + 1, [])
         elif re.fullmatch(rf" *{opening['fence']}[`~]* *", line):
-            if opening["language"] in ("python", "shell"):
-                yield start, opening["language"], "\n".join(block) + "\n"
+            yield block
             opening = None
         else:
-            indent = opening["indent"]
-            block.append(line.removeprefix(indent))
+            block.lines.append(line.removeprefix(block.indent))
     if opening is not None:
-        raise ValueError(f"line {start - 1}: fenced block is not closed")
+        raise ValueError(f"line {block.start - 1}: fenced block is not closed")
 
 
-def run_snippet(source: str, path: Path, line: int) -> None:
-    """Execute one block as a main module whose line numbers are those of the markdown file."""
+def snippets(text: str) -> Iterator[tuple[Block, Block | None]]:
+    """Yield the blocks that are run, each with the output block that follows it, if any."""
+    lines = text.splitlines()
+    for block, after in itertools.pairwise([*blocks(text), None]):
+        if block is None or block.language not in ("python", "shell"):
+            continue
+        if after is not None and after.language == "output":
+            between = lines[block.stop : after.start - 2]
+            yield block, None if any(line.strip() for line in between) else after
+        else:
+            yield block, None
+
+
+def same_output(recorded: str, printed: str) -> bool:
+    """True if words are equal and numbers, other than durations and memory, within 5 %."""
+    return all(
+        new is not None and old is not None and (old == new or _close(old, new))
+        for old, new in itertools.zip_longest(_tokens(recorded), _tokens(printed))
+    )
+
+
+def _tokens(text: str) -> list[str]:
+    """Words and numbers, in turn."""
+    tokens = _NUMBER.split(_MEASURED.sub("...", text))
+    return [" ".join(token.split()) for token in tokens]
+
+
+def _close(old: str, new: str) -> bool:
+    """True for numbers within 5 %, or a unit of their last decimal place."""
+    try:
+        difference = abs(float(old) - float(new))
+    except ValueError:
+        return False
+    places = min(len(number.partition(".")[2]) for number in (old, new))
+    unit = 0.0 if places == 0 or "e" in (old + new).lower() else 10.0**-places
+    return difference <= max(0.05 * max(abs(float(old)), abs(float(new))), 1.000001 * unit)
+
+
+def data_folder(text: str) -> Path | None:
+    """Folder of the data that a page needs, None if it needs none."""
+    match = re.match(r"<!-- data: ([\w -]+?) *-->", text)
+    if match is None:
+        return None
+    folder = Path(os.environ.get("MAXMARGIN_DATA") or ROOT.parent / "shared" / "data").resolve()
+    missing = [name for name in match[1].split() if not (folder / name).exists()]
+    if missing:
+        raise FileNotFoundError(", ".join(missing))
+    return folder
+
+
+@contextlib.contextmanager
+def page_surroundings(path: Path, data: Path | None) -> Iterator[types.ModuleType]:
+    """Work in a temporary folder, with the data and as the main module of the page."""
+    home, environment, main = Path.cwd(), dict(os.environ), sys.modules["__main__"]
     module = types.ModuleType("__main__")
     module.__file__ = str(path)
-    previous = sys.modules["__main__"]
-    sys.modules["__main__"] = module  # classes defined by the block can then be pickled
-    try:
-        exec(compile("\n" * (line - 1) + source, str(path), "exec"), module.__dict__)
-    finally:
-        sys.modules["__main__"] = previous
-
-
-def run_shell(source: str) -> None:
-    """Run commands in a shell, which ends at the first that fails."""
-    subprocess.run(["bash", "-euo", "pipefail", "-c", source], check=True)
-
-
-def run_file(path: Path) -> int:
-    """Run every block of a file; return how many there were."""
-    count = 0
-    home = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
         try:
-            for line, language, source in snippets(path.read_text(encoding="utf-8")):
-                start = time.perf_counter()
-                try:
-                    if language == "shell":
-                        run_shell(source)
-                    else:
-                        run_snippet(source, path, line)
-                except (Exception, SystemExit) as error:
-                    traceback.print_exc()
-                    raise SystemExit(
-                        f"{path.name}:{_failing_line(error, path, line)}: failed"
-                    ) from None
-                print(f"{path.name}:{line}: ok ({time.perf_counter() - start:.1f} s)", flush=True)
-                count += 1
+            os.chdir(folder)
+            Path("figures").mkdir()
+            os.environ |= {"MPLBACKEND": "Agg", "COLUMNS": "100"}  # the same for everyone
+            os.environ.pop("MAXMARGIN_DATA", None)  # what needs data says so in its first line
+            if data is not None:
+                os.environ["MAXMARGIN_DATA"] = str(data)
+            sys.modules["__main__"] = module  # classes defined by the page can then be pickled
+            yield module
         finally:
+            sys.modules["__main__"] = main
+            os.environ.clear()
+            os.environ.update(environment)
             os.chdir(home)
-    return count
+
+
+def run_block(block: Block, path: Path, module: types.ModuleType) -> str:
+    """Run a block and return what it printed. Its line numbers are those of the page."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as stream:
+        try:
+            if block.language == "shell":
+                command = ["bash", "-euo", "pipefail", "-c", block.text]
+                subprocess.run(command, check=True, stdout=stream, stderr=subprocess.STDOUT)
+            else:
+                code = compile("\n" * (block.start - 1) + block.text, str(path), "exec")
+                with contextlib.redirect_stdout(stream):
+                    exec(code, module.__dict__)
+        except (Exception, SystemExit) as error:
+            stream.seek(0)
+            print(stream.read())
+            traceback.print_exc()
+            line = _failing_line(error, path, block.start)
+            raise SystemExit(f"{path.name}:{line}: failed") from None
+        stream.seek(0)
+        return "\n".join(line.rstrip() for line in stream.read().strip("\n").splitlines())
 
 
 def _failing_line(error: BaseException, path: Path, line: int) -> int:
@@ -93,13 +178,60 @@ def _failing_line(error: BaseException, path: Path, line: int) -> int:
     return lines[0] if lines else line
 
 
-def main() -> None:
-    paths = [Path(name).resolve() for name in sys.argv[1:]]
-    if not paths:
-        raise SystemExit("usage: run_snippets.py FILE.md ...")
-    for path in paths:
-        if run_file(path) == 0:
-            raise SystemExit(f"{path.name}: has no python snippet to run")
+def run_page(path: Path, images: Path, record: bool = False) -> list[str]:
+    """Run every block of a page; return what is no longer as recorded."""
+    text = path.read_text(encoding="utf-8")
+    try:
+        data = data_folder(text)
+    except FileNotFoundError as missing:
+        print(f"{path.name}: skipped, its data are not there: {missing}", flush=True)
+        return []
+    lines, stale = text.splitlines(), []
+    replaced = []
+    with page_surroundings(path, data) as module:
+        for block, output in snippets(text):
+            start = time.perf_counter()
+            printed = run_block(block, path, module)
+            print(
+                f"{path.name}:{block.start}: ok ({time.perf_counter() - start:.1f} s)", flush=True
+            )
+            if output is not None and not same_output(output.text, printed):
+                stale.append(f"{path.name}:{output.start}: printed instead:\n{printed}")
+            if output is not None:
+                replaced.append((output, [output.indent + line for line in printed.splitlines()]))
+        for figure in sorted(Path("figures").iterdir()):
+            if record:
+                shutil.copy(figure, images / figure.name)
+            elif not (images / figure.name).exists():
+                stale.append(f"{path.name}: {figure.name} is not in {images}")
+    if record:
+        for output, new in reversed(replaced):
+            lines[output.start - 1 : output.stop - 1] = [line.rstrip() for line in new]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return []
+    return stale
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description="Run the python and shell blocks of markdown pages."
+    )
+    parser.add_argument("pages", nargs="+", type=Path, metavar="FILE.md", help="pages to run")
+    parser.add_argument(
+        "--record", action="store_true", help="write what blocks print into the output blocks"
+    )
+    parser.add_argument(
+        "--images", type=Path, default=ROOT / "docs/images", help="folder of recorded figures"
+    )
+    options = parser.parse_args(arguments)
+    stale = []
+    for path in options.pages:
+        if not any(snippets(path.read_text(encoding="utf-8"))):
+            raise SystemExit(f"{path}: has no python or shell block to run")
+        stale += run_page(path.resolve(), options.images.resolve(), options.record)
+    if stale:
+        print("\n\n".join(stale))
+        raise SystemExit(f"{len(stale)} not as recorded: run_snippets.py --record PAGE renews them")
 
 
 if __name__ == "__main__":
