@@ -278,10 +278,15 @@ def test_demo(folder, capsys):
     picture = folder / "demo.png"
     assert main(["demo", "--words", "120", "--output", str(picture)]) == 0
     text = capsys.readouterr().out
-    shares = [float(s) for s in re.findall(r"([\d.]+) %", text)]
-    assert len(shares) == 2 and shares[0] > shares[1] + 2
-    for word in ("primal", "dual", "duality gap", "relative gap", "oracle calls", str(picture)):
-        assert word in text
+    accuracies = [float(s) for s in re.findall(r"[#.]{20} +([\d.]+) %", text)]
+    assert len(accuracies) == 2 and accuracies[0] > accuracies[1] + 2
+    assert re.search(r"^ *sure( +\d+ %)+$", text, re.M)
+    objective = re.search(r"objective is ([\d.]+), .* than\n([\d.]+): .* ([\d.]+) %", text)
+    primal, dual, percent = map(float, objective.groups())
+    rounding = 0.05 + 100 * 0.1 / primal
+    assert percent == pytest.approx(100 * (primal - dual) / primal, abs=rounding)
+    assert 0.0 < percent <= 1.0
+    assert str(picture) in text
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 

@@ -98,7 +98,7 @@ def plot_convergence(
         return record.seconds if x == "seconds" else record.oracle_calls / n_examples
 
     _draw_gap(left, result.history, where)
-    _draw_objective(right, result.history, where)
+    draw_objective(right, result.history, where)
     for axes in (left, right):
         axes.set_xlabel("seconds" if x == "seconds" else "oracle calls per example", color=INK)
         axes.spines[["top", "right"]].set_visible(False)
@@ -134,7 +134,7 @@ def _draw_gap(axes: Any, history: list[Progress], where: Any) -> None:
     axes.set_title("duality gap", color=INK, fontsize=10, loc="left")
 
 
-def _draw_objective(axes: Any, history: list[Progress], where: Any) -> None:
+def draw_objective(axes: Any, history: list[Progress], where: Any) -> None:
     """The dual value from below, certified primal values from above."""
     duals = [(where(r), r.dual) for r in history if r.dual is not None]
     primals = [(where(r), r.primal) for r in history if r.primal is not None]
