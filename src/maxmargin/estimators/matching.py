@@ -119,6 +119,30 @@ class SetMatcher(MaxMarginEstimator):
             The partner of each left item, -1 for those that stay alone.
         """
         weights = self._weights
+        return Outputs(self._matcher.predict(x, weights) for x in self._inputs(X))
+
+    def predict_k(self, X: Sequence[Any], k: int) -> list[list[tuple[Ints, float]]]:
+        """The k best matchings of each pair of sets, with their scores.
+
+        Parameters
+        ----------
+        X : list of arrays of shape (n_left, n_right, n_features)
+            Features of every pair of items.
+        k : int
+            How many to return for each pair of sets.
+
+        Returns
+        -------
+        list of list of (partners, score)
+            For each example its k matchings of the largest score ``<w, psi(x, y)>``, best first,
+            each as `predict` gives it. The list is shorter where there are fewer. The search is
+            exact (Murty's algorithm) and takes up to k * n_left assignments.
+        """
+        k, weights = checked_k(k), self._weights
+        return [self._matcher.predict_k(x, weights, k) for x in self._inputs(X)]
+
+    def _inputs(self, X: Any) -> list[Floats]:
+        """Features of pairs; ValueError where they are not those of the training."""
         inputs = [self._matcher.input_of(x, f"example {i}: ") for i, x in enumerate(as_list(X))]
         for i, x in enumerate(inputs):
             if x.shape[2] != self.n_features_in_:
@@ -126,7 +150,7 @@ class SetMatcher(MaxMarginEstimator):
                     f"example {i}: pairs have {x.shape[2]} features, but the model was trained "
                     f"with {self.n_features_in_}"
                 )
-        return Outputs(self._matcher.predict(x, weights) for x in inputs)
+        return inputs
 
     def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
         """Why the predicted partners, and not others: the features that decided, item by item.

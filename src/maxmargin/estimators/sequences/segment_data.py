@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from ...engine.packed_problem import sparse_rows
 from ...features.containers import as_list, as_tuples
 from ...problems.segments.alternatives import best_without, list_chunks
+from ...problems.segments.k_best import INSIDE, START, FixedPieces
 from ...problems.segments.layout import Segment, SegmentLayout, chunks_of
 from ...utils.types import Bools, Floats, Ints
 from ...utils.validation import is_list
@@ -31,13 +32,15 @@ from ..abilities.explanation import (
     no_decisions,
     token_name,
 )
+from ..abilities.partial_labels import is_choice
 from ..inputs.examples import is_empty
-from ..inputs.labels import FlatLabels, Wording
+from ..inputs.labels import FlatLabels, Wording, is_hashable
 from .token_inputs import TokenInputs
 
 __all__ = [
     "Segments",
     "explain_segments",
+    "fixed_pieces",
     "labels_of",
     "longest_by_label",
     "read_segments",
@@ -49,35 +52,36 @@ WORDING = Wording(part="segment")
 OUTSIDE = "outside"
 
 
-def read_segments(y: Any, offsets: Ints) -> list[Segments]:
+def read_segments(y: Any, offsets: Ints, name: str = "y") -> list[Segments]:
     """Segments of each sequence, sorted, with starts and stops as Python's integers.
 
     Raises ValueError that names sequence and segment where it is not one of three, or lies outside
     of the sequence, or over another.
     """
-    y = as_list(y, "y")
+    y = as_list(y, name)
     n = len(offsets) - 1
     if isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
         raise ValueError(
-            "y must be a list of segments (start, stop, label) for each sequence, got "
+            f"{name} must be a list of segments (start, stop, label) for each sequence, got "
             f"{type(y).__name__} {y!r:.40}"
         )
     if len(y) != n:
         raise ValueError(
-            f"X has {n} sequences but y has {len(y)}; first without a partner: {min(n, len(y))}"
+            f"X has {n} sequences but {name} has {len(y)}; first without a partner: "
+            f"{min(n, len(y))}"
         )
     lengths = np.diff(offsets).tolist()
-    return [_read_sequence(i, own, lengths[i]) for i, own in enumerate(y)]
+    return [_read_sequence(i, own, lengths[i], name) for i, own in enumerate(y)]
 
 
-def _read_sequence(i: int, given: Any, n_tokens: int) -> Segments:
+def _read_sequence(i: int, given: Any, n_tokens: int, name: str) -> Segments:
     """Segments of one sequence."""
     listed = given.tolist() if isinstance(given, np.ndarray) else as_tuples(given)
     if isinstance(listed, (str, bytes)) or not hasattr(listed, "__iter__"):
-        raise ValueError(f"y[{i}] is {listed!r:.40}, expected a list of (start, stop, label)")
-    segments = []
+        raise ValueError(f"{name}[{i}] is {listed!r:.40}, expected a list of (start, stop, label)")
+    segments, prefix = [], "" if name == "y" else f"{name}: "
     for j, segment in enumerate(listed):
-        where = f"sequence {i}, segment {j}"
+        where = f"{prefix}sequence {i}, segment {j}"
         if not is_list(segment) or len(segment) != 3:
             raise ValueError(f"{where}: expected (start, stop, label), got {segment!r:.60}")
         start, stop, label = segment
@@ -95,8 +99,52 @@ def _read_sequence(i: int, given: Any, n_tokens: int) -> Segments:
     segments.sort(key=lambda segment: segment[:2])
     for before, after in pairwise(segments):
         if after[0] < before[1]:
-            raise ValueError(f"sequence {i}: segments {before!r:.60} and {after!r:.60} overlap")
+            raise ValueError(
+                f"{prefix}sequence {i}: segments {before!r:.60} and {after!r:.60} overlap"
+            )
     return segments
+
+
+def fixed_pieces(
+    fixed: Any, offsets: Ints, classes: Sequence[Any], longest: Sequence[int]
+) -> FixedPieces:
+    """What segmentations that have the fixed segments look like; ValueError that names a wrong one.
+
+    ``longest`` has the number of tokens that a segment of each class has at most.
+    """
+    fixed = as_list(fixed, "fixed")
+    if hasattr(fixed, "__iter__") and not isinstance(fixed, (str, bytes)):
+        fixed = [() if own is None else own for own in fixed]
+    n, K = int(offsets[-1]), len(classes)
+    number = {label: k for k, label in enumerate(classes)}
+    allowed, begins = np.ones((n, K + 1), np.bool_), np.zeros(n, np.int32)
+    starts = offsets.tolist()
+    for i, own in enumerate(read_segments(fixed, offsets, "fixed")):
+        for segment in own:
+            start, stop, labels = segment
+            where = f"fixed: sequence {i}, segment {segment!r:.60}"
+            choice = classes if labels is None else labels if is_choice(labels) else [labels]
+            unknown = [one for one in choice if not is_hashable(one) or one not in number]
+            if unknown or not choice:
+                wrong = f"{unknown[0]!r:.40} is not a label" if unknown else "the set is empty"
+                raise ValueError(
+                    f"{where}: {wrong}; expected one of {list(classes)!r:.60}, a set of them, or "
+                    "None for any"
+                )
+            codes = [number[one] for one in choice]
+            fitting = [k for k in codes if longest[k] >= stop - start]
+            if not fitting:
+                raise ValueError(
+                    f"{where} has {stop - start} tokens, more than max_lengths_ allows: "
+                    f"{max(longest[k] for k in codes)}; train with a larger max_length"
+                )
+            first, end = starts[i] + start, starts[i] + stop
+            allowed[first:end] = np.isin(np.arange(K + 1), fitting)
+            begins[first:end] = INSIDE
+            begins[first] = START
+            if end < starts[i + 1]:
+                begins[end] = START
+    return FixedPieces(allowed, begins)
 
 
 def labels_of(segments: list[Segments]) -> FlatLabels:

@@ -15,10 +15,7 @@ from ...engine.rows import Rows
 from ...features import FeatureDictionary, PackedSequences, WindowFeatures
 from ...features.tokens import TokenChunks
 from ...metrics.segments import segment_f1
-from ...problems.segments.layout import (
-    SegmentLayout,
-    segments_by_sequence,
-)
+from ...problems.segments.layout import Pieces, SegmentLayout, segments_by_sequence
 from ...problems.segments.problem import LOSSES, SegmentDecoder, SegmentLoss, SegmentProblem
 from ...solvers.base import checked_weights
 from ...utils.schema import Count, Labels, Names
@@ -43,6 +40,7 @@ from ..training import Trainer, TrainingSet
 from .segment_data import (
     Segments,
     explain_segments,
+    fixed_pieces,
     labels_of,
     longest_by_label,
     read_segments,
@@ -289,13 +287,17 @@ class SequenceSegmenter(MaxMarginEstimator):
         self._decoder = SegmentDecoder(layout)
 
     @answers_empty(lambda _: [])
-    def predict(self, X: Any) -> list[list[tuple[int, int, Any]]]:
+    def predict(self, X: Any, fixed: Any = None) -> list[list[tuple[int, int, Any]]]:
         """Best segments of each sequence.
 
         Parameters
         ----------
         X : list of sequences
             As for `fit`.
+        fixed : list, optional
+            What is known already: for each sequence None (nothing), or a list of segments (start,
+            stop, label) that the output must have. Instead of a label, a set has those that the
+            segment may have, and None allows any.
 
         Returns
         -------
@@ -305,6 +307,8 @@ class SequenceSegmenter(MaxMarginEstimator):
         """
         self._check_fitted()
         inputs = TokenInputs.of(self)
+        if fixed is not None:
+            return Outputs(ranked[0][0] for ranked in self._ranked(inputs.packed(X), 1, fixed))
         if not inputs.takes_words(X):
             return self._segments(inputs.packed(X))
 
@@ -313,6 +317,56 @@ class SequenceSegmenter(MaxMarginEstimator):
 
         found = inputs.from_words(TokenChunks(X), listed, "segments", self.n_jobs)
         return Outputs(chain.from_iterable(found))
+
+    @answers_empty(lambda _: [([], 0.0)])
+    def predict_k(self, X: Any, k: int, fixed: Any = None) -> list[list[tuple[Segments, float]]]:
+        """The k best lists of segments of each sequence, with their scores.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As for `fit`.
+        k : int
+            How many to return for each sequence.
+        fixed : list, optional
+            What is known already, as for `predict`.
+
+        Returns
+        -------
+        list of list of (segments, score)
+            For each sequence its k lists of segments of the largest score ``<w, psi(x, y)>``, best
+            first, each as `predict` gives it. The list is shorter where there are fewer.
+        """
+        self._check_fitted()
+        return self._ranked(TokenInputs.of(self).packed(X), checked_k(k), fixed)
+
+    def _ranked(
+        self, packed: PackedSequences, k: int, fixed: Any
+    ) -> list[list[tuple[Segments, float]]]:
+        """The k best segmentations of sequences whose features are known."""
+        tokens, offsets = packed
+        rows, labels = sparse_rows(tokens, self._has_intercept), label_objects(self.classes_)
+        longest = self._decoder.layout.longest.tolist()
+        known = None if fixed is None else fixed_pieces(fixed, offsets, labels.tolist(), longest)
+
+        def ranked(first: int, end: int) -> list[list[tuple[Segments, float]]]:
+            own = offsets[first : end + 1]
+            chunk = slice(int(own[0]), int(own[-1]))
+            part = None if known is None else known.between(chunk)
+            own_rows = rows_between(rows, chunk.start, chunk.stop)
+            own = own - own[0]
+            best = self._decoder.decode_k_best(own_rows, own, self._weights, k, part)
+            found: list[list[tuple[Segments, float]]] = [[] for _ in best.found]
+            for rank in range(best.scores.shape[1]):
+                pieces = Pieces(best.labels[rank], best.lengths[rank])
+                listed = segments_by_sequence(pieces, own, labels)
+                for i in np.flatnonzero(best.found > rank).tolist():
+                    found[i].append((listed[i], float(best.scores[i, rank])))
+            return found
+
+        work = self._decoder.token_work(rows, k)
+        parts = parallel_chunks(self.n_jobs, offsets, work, ranked, VECTORS_WORTH_CUTTING)
+        return list(chain.from_iterable(parts))
 
     def _segments(self, packed: PackedSequences) -> list[Segments]:
         """Best segments of sequences whose features are known."""

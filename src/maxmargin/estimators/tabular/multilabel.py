@@ -19,6 +19,7 @@ from ...problems.multilabel.problem import (
     flipped_labels,
     label_scores,
     predict_labels,
+    rank_labels,
 )
 from ...utils.schema import Count, Names
 from ...utils.sklearn_bases import Classifier
@@ -224,6 +225,25 @@ class MultilabelSVM(Classifier, TabularEstimator):  # type: ignore[misc]
         """
         found = predict_labels(*self._asked(X), self.n_jobs)
         return sp.csr_matrix(found, dtype=np.int64) if self._sparse_output else found.astype(int)
+
+    def predict_k(self, X: Any, k: int) -> list[list[tuple[Ints, float]]]:
+        """The k best sets of labels of each example, with their scores.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_examples, n_features)
+            Inputs.
+        k : int
+            How many to return for each example.
+
+        Returns
+        -------
+        list of list of (labels, score)
+            For each example its k sets of the largest score ``<w, psi(x, y)>``, best first, each
+            an array of shape (n_labels,) with 1 for labels that are on and 0 for others. The list
+            is shorter where there are fewer.
+        """
+        return rank_labels(*self._asked(X), checked_k(k))
 
     def explain(self, x: Any, y_hat: Any = None, *, n: int = 5) -> Explanation:
         """Why the predicted labels, and not others: the features that decided, label by label.

@@ -164,9 +164,12 @@ class OrdinalSVM(Classifier, TabularEstimator):
             Of two grades, how far `linear_score` is above the threshold. Of more, the sum of that
             over the thresholds below a grade; nothing for the lowest.
         """
+        scores = self._grade_scores(X)
+        return scores[:, 1] if scores.shape[1] == 2 else scores
+
+    def _grade_scores(self, X: Any) -> Floats:
+        """Scores of all grades, 0 for the lowest."""
         beyond = self.linear_score(X)[:, None] - self.thresholds_
-        if beyond.shape[1] == 1:
-            return beyond[:, 0]
         return np.cumsum(np.hstack([np.zeros((len(beyond), 1)), beyond]), axis=1)
 
     def linear_score(self, X: Any) -> Floats:
@@ -233,6 +236,29 @@ class OrdinalSVM(Classifier, TabularEstimator):
         """
         found = self._predicted(X)
         return self.classes_[found]
+
+    def predict_k(self, X: Any, k: int) -> list[list[tuple[Any, float]]]:
+        """The k best grades of each example, with their scores.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_examples, n_features)
+            Inputs.
+        k : int
+            How many to return for each example.
+
+        Returns
+        -------
+        list of list of (grade, score)
+            For each example its k grades of the largest score, best first, all of them where there
+            are fewer. Scores are the columns of `decision_function`, also where there are two
+            grades: 0 for the lowest.
+        """
+        k, scores = checked_k(k), self._grade_scores(X)
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+        ranked = np.take_along_axis(scores, order, axis=1).tolist()
+        answers = zip(self.classes_[order].tolist(), ranked, strict=True)
+        return [list(zip(*answer, strict=True)) for answer in answers]
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Minus the mean absolute error, counted in grades: 0 is the best.

@@ -25,6 +25,7 @@ from ...core.problem import Problem
 from ...search.bounded_search import Candidate, Decoder, Violation, most_violated
 from ...search.limits import as_examples, as_weights
 from ...search.modes import ADDITIVE, BEST_NON_GOLD, search_mode
+from ...search.partition_k_best import Found, Region, k_best
 from ...utils.types import Floats, Ints
 
 __all__ = ["LOSSES", "SlotLoss", "SlotProblem", "SlotScores"]
@@ -119,6 +120,23 @@ class SlotProblem(Problem):
         if self.width_of(x) != len(w):
             raise ValueError(f"there are {len(w)} weights, but {self.width_of(x)} features")
         return self.output_of(x, self.scores_of(x, w).best(np.zeros(self.shape_of(x))))
+
+    def predict_k(self, x: Any, w: Floats, k: int) -> list[tuple[Any, float]]:
+        """The k outputs of the largest score, best first, with their scores."""
+        x = self.input_of(x)
+        scores, shape = self.scores_of(x, w), self.shape_of(x)
+
+        def find(region: Region) -> Found | None:
+            bonus, n_fixed = np.zeros(shape), len(region.fixed)
+            bonus[:n_fixed] = -np.inf
+            bonus[np.arange(n_fixed), region.fixed] = 0.0
+            if region.excluded:
+                bonus[n_fixed, list(region.excluded)] = -np.inf
+            labels = best_allowed(scores, bonus)
+            return None if labels is None else (labels, scores.score(labels))
+
+        ranked = k_best(lambda regions: [find(region) for region in regions], k)
+        return [(self.output_of(x, labels), score) for labels, score in ranked]
 
     def most_violated(self, x: Any, y: Any, w: Floats, rescaling: Rescaling) -> Any:
         """The most violated output of one example."""

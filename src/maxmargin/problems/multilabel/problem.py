@@ -33,13 +33,14 @@ from ...engine.rows import Rows, add_scores
 from ...jit.decorator import kernel
 from ...search.limits import as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, ERROR_COUNTS, PREDICT, SearchMode, search_mode
+from ...search.partition_k_best import Found, Region, k_best
 from ...utils.types import Bools, Floats, Ints
 from .costs import checked_costs, find_with_costs, flip_costs
 from .graph import LabelGraph, make_graph
 from .inference import find_labels
 from .losses import LOSSES, LabelLoss, label_loss, loss_of
 
-__all__ = ["MultilabelProblem", "label_scores", "predict_labels"]
+__all__ = ["MultilabelProblem", "label_scores", "predict_labels", "rank_labels"]
 
 
 class MultilabelProblem(FactoredProblem):
@@ -216,11 +217,42 @@ def predict_labels(rows: Rows, graph: LabelGraph, w: Floats, n_jobs: int | None 
     return np.concatenate(each_range(n_jobs, len(scores), work, find))
 
 
+def rank_labels(rows: Rows, graph: LabelGraph, w: Floats, k: int) -> list[list[Found]]:
+    """The k sets of labels of the largest scores of every row, best first."""
+    pairs, edges = w[len(w) - len(graph.edges) :], graph.edges
+
+    def rank(scores: Floats) -> list[Found]:
+        sure = _sure(scores, pairs)
+
+        def find(regions: list[Region]) -> list[Found | None]:
+            table = np.tile(scores, (len(regions), 1))
+            for row, (fixed, excluded) in zip(table, regions, strict=True):
+                row[: len(fixed)] = np.where(fixed, sure, -sure)
+                if excluded:  # on or off: the other one is left
+                    row[len(fixed)] = -sure if excluded[0] else sure
+            nothing = np.zeros(table.shape, np.bool_)
+            found = find_labels(table, graph, pairs, nothing, 0, PREDICT)
+            values = (found @ scores + found[:, edges].all(axis=2) @ pairs).tolist()
+            return [
+                None if len(region.excluded) == 2 else (labels, value)
+                for region, labels, value in zip(regions, found.astype(int), values, strict=True)
+            ]
+
+        return k_best(find, k)
+
+    return [rank(own) for own in label_scores(rows, graph, w)]
+
+
+def _sure(scores: Floats, pairs: Floats) -> float:
+    """A score beside which all others are small."""
+    return float(1.0 + 2.0 * (np.abs(scores).sum() + np.abs(pairs).sum()))
+
+
 def flipped_labels(rows: Rows, graph: LabelGraph, w: Floats, found: Bools) -> Bools:
     """For each label the best set of the only row in which it is not as in ``found``."""
     scores = np.tile(label_scores(rows, graph, w), (graph.n_labels, 1))
     pairs = w[len(w) - len(graph.edges) :]
-    sure = 1.0 + 2.0 * (np.abs(scores[0]).sum() + np.abs(pairs).sum())  # beside which all is small
+    sure = _sure(scores[0], pairs)
     np.fill_diagonal(scores, np.where(found, -sure, sure))
     return find_labels(scores, graph, pairs, np.zeros(scores.shape, np.bool_), 0, PREDICT)
 

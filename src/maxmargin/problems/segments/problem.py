@@ -29,6 +29,7 @@ from ...search.limits import MOST_TABLE_BYTES, as_weights, check_number_of_weigh
 from ...search.modes import ADDITIVE, BEST_NON_GOLD, ERROR_COUNTS, PREDICT, SearchMode, search_mode
 from ...utils.types import Floats, Ints, Ints32
 from .bounds import F1, HAMMING, SEGMENTS, ZERO_ONE, error_count_loss
+from .k_best import FixedPieces, RankedPieces, RankScratch, rank_segments
 from .kernels import (
     NOTHING,
     SLOTS,
@@ -93,21 +94,52 @@ class SegmentDecoder:
 
     def decode(self, rows: Rows, offsets: Ints, w: Floats) -> Pieces:
         """Best segmentations, by token; rows as `sparse_rows` makes them."""
-        if rows.n_inputs != self.layout.n_inputs:
-            raise ValueError(
-                f"tokens have {rows.n_inputs} features, expected {self.layout.n_inputs}"
-            )
-        w = as_weights(w, self.layout.size)
+        w = self._checked(rows, w)
         labels, lengths = np.empty(rows.n_rows, np.int32), np.empty(rows.n_rows, np.int32)
         work = self.scratch(int(np.diff(offsets).max(initial=1)))
         decode_segments(self.layout.model, rows, offsets, w, work, labels, lengths)
         return Pieces(labels, lengths)
 
-    def token_work(self, rows: Rows) -> float:
+    def decode_k_best(
+        self, rows: Rows, offsets: Ints, w: Floats, k: int, fixed: FixedPieces | None = None
+    ) -> RankedPieces:
+        """The k best segmentations of each sequence, best first, of those that agree with fixed."""
+        w, n, longest = self._checked(rows, w), rows.n_rows, int(np.diff(offsets).max(initial=1))
+        k = min(k, self._n_segmentations(longest, k))
+        work = RankScratch.of(self.layout, longest, k)
+        if fixed is None:
+            allowed = np.ones((n, self.layout.n_labels + 1), np.bool_)
+            fixed = FixedPieces(allowed, np.zeros(n, np.int32))
+        n_sequences = len(offsets) - 1
+        labels, lengths = np.zeros((k, n), np.int32), np.zeros((k, n), np.int32)
+        scores, found = np.empty((n_sequences, k)), np.empty(n_sequences, np.int64)
+        best = RankedPieces(labels, lengths, scores, found)
+        rank_segments(self.layout.model, rows, offsets, w, *fixed, work, best)
+        return best
+
+    def _checked(self, rows: Rows, w: Floats) -> Floats:
+        """The weights; ValueError if the tokens have other features."""
+        if rows.n_inputs != self.layout.n_inputs:
+            raise ValueError(
+                f"tokens have {rows.n_inputs} features, expected {self.layout.n_inputs}"
+            )
+        return as_weights(w, self.layout.size)
+
+    def _n_segmentations(self, n_tokens: int, most: int) -> int:
+        """Number of segmentations that a sequence has, counted to ``most``."""
+        lengths = [1, *(n + 1 for longest in self.layout.longest.tolist() for n in range(longest))]
+        counts = [1]
+        for t in range(1, n_tokens + 1):
+            counts.append(sum(counts[t - n] for n in lengths if n <= t))
+            if counts[t] >= most:
+                return most
+        return counts[-1]
+
+    def token_work(self, rows: Rows, k: int = 1) -> float:
         """Counted work of a token."""
         layout = self.layout
         moves = 2.0 * float(layout.longest.sum()) + (layout.n_labels + 1.0) ** 2
-        return scoring_work(entries_per_row(rows), layout.n_columns) + moves
+        return scoring_work(entries_per_row(rows), layout.n_columns) + k * moves
 
     def features(self, pieces: Pieces) -> tuple[Ints, Ints, Ints]:
         """Tokens and columns of all token features of one sequence, and its single weights."""
