@@ -15,7 +15,7 @@ LAYERS = """\
     jit  registry
     core
     search  time_left
-    checking
+    checking  versions
     engine
     problems
     solvers

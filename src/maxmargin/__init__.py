@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .problems.general.joint_kernel import JointKernelProblem as JointKernelProblem
     from .problems.general.linear_program import LinearProgramProblem as LinearProgramProblem
     from .problems.general.slots import SlotProblem as SlotProblem
+    from .versions import show_versions as show_versions
 
 _HOME = {
     "AssignmentProblem": "problems.general.assignment",
@@ -77,6 +78,7 @@ _HOME = {
     "kernel": "jit.decorator",
     "load": "persistence",
     "path": "estimators.path",
+    "show_versions": "versions",
 }
 _FOLDERS = ("datasets", "features", "formats", "metrics", "report", "solvers")
 
