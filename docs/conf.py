@@ -66,6 +66,15 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+# Where several versions are published (tools/publish_docs.py), a switcher leads to the others.
+if "MAXMARGIN_DOCS_URL" in os.environ:
+    html_theme_options["navbar_end"] = ["version-switcher", "theme-switcher", "navbar-icon-links"]
+    html_theme_options["check_switcher"] = False  # the first build is before the first list
+    html_theme_options["show_version_warning_banner"] = True
+    html_theme_options["switcher"] = {
+        "json_url": f"{os.environ['MAXMARGIN_DOCS_URL']}/switcher.json",
+        "version_match": os.environ["MAXMARGIN_DOCS_VERSION"],
+    }
 html_sidebars = {"*": []}  # pages of no folder have no section to navigate
 html_show_sourcelink = False
 html_static_path = ["_static"]

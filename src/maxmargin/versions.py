@@ -58,7 +58,7 @@ def _version_of(package: str) -> str | None:
 
 
 def _threads() -> dict[str, object]:
-    """Threads of every linear algebra and OpenMP library that NumPy, SciPy and scikit-learn load."""
+    """Threads of the linear algebra and OpenMP libraries that the dependencies load."""
     from threadpoolctl import threadpool_info
 
     for module in ("numpy", "scipy.linalg", "sklearn"):
