@@ -7,6 +7,7 @@ import os
 import platform
 import sys
 from importlib import metadata
+from typing import Any
 
 from ._version import __version__
 
@@ -77,12 +78,13 @@ def _numba_settings() -> dict[str, object]:
 
     from .jit.numba_patches import NEEDED, SWITCH, patches
 
+    config: Any = numba.config
     made = patches()
     left_out = ", ".join(name for name in NEEDED if name not in made)
     return {
-        "JIT": "off (NUMBA_DISABLE_JIT)" if numba.config.DISABLE_JIT else "on",
+        "JIT": "off (NUMBA_DISABLE_JIT)" if config.DISABLE_JIT else "on",
         "patches": ", ".join(sorted(made)) or "none",
         "patches left out": left_out or "none",
         SWITCH: os.environ.get(SWITCH, "not set"),
-        "cache folder": numba.config.CACHE_DIR or "__pycache__ beside each module",
+        "cache folder": config.CACHE_DIR or "__pycache__ beside each module",
     }
