@@ -114,7 +114,7 @@ def parts(rng: Rng, n: int) -> Drawn:
     edges = [(v, int(rng.integers(v))) for v in range(1, V)]
     loss = str(rng.choice(["deviation", *LOSSES]))
     options = {"patch": int(rng.integers(1, 4)), "loss": loss, "size": 50.0, "tree": edges}
-    return Drawn(partial(mm.TreeLabeler, outputs="positions", **options), images, positions)
+    return Drawn(partial(mm.PartLocator, **options), images, positions)
 
 
 def _sentences(rng: Rng, lengths: Any) -> list[Any]:

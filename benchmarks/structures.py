@@ -58,7 +58,7 @@ def _label_trees() -> Structure:
 def _faces() -> Structure:
     """Parts of drawn faces."""
     faces = make_faces(500, 500, size=24, noise=0.4)
-    finder = mm.TreeLabeler(outputs="positions", tree=FACE_TREE, C=0.02)
+    finder = mm.PartLocator(tree=FACE_TREE, C=0.02)
     return Structure(finder, (faces.X_train, faces.y_train), faces.X_test, 500)
 
 

@@ -280,7 +280,7 @@ def _faces() -> Task:
     faces = make_faces(500, 500, size=24, noise=0.4)
     return Task(
         "minus the mean deviation",
-        lambda **p: mm.TreeLabeler(outputs="positions", tree=FACE_TREE, **p),
+        lambda **p: mm.PartLocator(tree=FACE_TREE, **p),
         (faces.X_train, faces.y_train),
         lambda finder: finder.score(faces.X_test, faces.y_test) / 100.0,
         _from_the_start,

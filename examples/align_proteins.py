@@ -47,8 +47,8 @@ def as_pairs(data):
 def main(picture: str = "align_proteins.png") -> None:
     """Train, compare, draw."""
     test = make_homologues(300, random_state=1)
-    svm = mm.SequenceAligner(
-        C=0.005, task="rank", gaps="linear", slack="l2", tol=1e-3, alphabet=LETTERS, random_state=0
+    svm = mm.HomologyRanker(
+        C=0.005, gaps="linear", slack="l2", tol=1e-3, alphabet=LETTERS, random_state=0
     )
     errors = {"support vector machine": [], "generative model": []}
     for n in SIZES:
@@ -56,7 +56,7 @@ def main(picture: str = "align_proteins.png") -> None:
         scores = log_odds_scores(*as_pairs(data), LETTERS)
         models = [
             svm.fit(*as_ranking(data)),
-            mm.SequenceAligner.from_scores(scores, LETTERS, gap_extend=-1.2, task="rank"),
+            mm.HomologyRanker.from_scores(scores, LETTERS, gap_extend=-1.2),
         ]
         for (name, values), model in zip(errors.items(), models, strict=True):
             values.append(100 * (1 - model.score(*as_ranking(test))))

@@ -30,9 +30,8 @@ LAMBDA = 0.1
 def main(picture: str = "faces.png") -> None:
     """Train, compare, draw."""
     faces = make_faces(N_TRAIN, N_TEST, size=SIZE, noise=0.4)
-    finder = mm.TreeLabeler(
+    finder = mm.PartLocator(
         C=1.0 / (N_TRAIN * LAMBDA),
-        outputs="positions",
         tree=FACE_TREE,
         patch=PATCH,
         tol=None,

@@ -23,6 +23,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.svm import LinearSVC
 
 import maxmargin as mm
+from maxmargin.metrics import grade_scores
 
 GRADES = ["undrinkable", "plain", "decent", "good", "great"]
 CUTS = [-1.8, -1.4, 1.2, 1.5]
@@ -55,7 +56,8 @@ def main(picture: str = "grade_wines.png") -> None:
         for name, predicted in found.items():
             errors.setdefault(name, []).append(np.abs(predicted - y_test).mean())
         for name, model in (("thresholds", thresholds), ("pairs", pairs.fit(X, names[y]))):
-            errors.setdefault(f"OrdinalSVM, {name}", []).append(-model.score(X_test, names[y_test]))
+            scores = grade_scores(names[y_test], model.predict(X_test), names)
+            errors.setdefault(f"OrdinalSVM, {name}", []).append(scores.mean_absolute_error)
         shown = ", ".join(f"{name} {values[-1]:.3f}" for name, values in errors.items())
         print(f"{n:5d} wines, mean error in grades: {shown}")
 

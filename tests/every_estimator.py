@@ -83,12 +83,20 @@ def images(n_parts, size, n=5):
     return RNG.normal(size=(n, size, size)), Y
 
 
+def candidates(pairs, alignments):
+    """Each second sequence beside a decoy."""
+    X = [(first, [second, second[::-1] + second[:1]]) for first, second in pairs]
+    return X, [(0, alignment) for alignment in alignments]
+
+
 SENTENCES = [[("the", "D"), ("cat", "N"), ("sleeps", "V")], [("dogs", "N"), ("bark", "V")]]
 MORE_SENTENCES = [[("we", "P"), ("see", "V"), ("them", "P"), (".", ".")]] * 2
 TREES = ["(S (NP (DT the) (NN cat)) (VP (VBZ sleeps)))", "(S (NP (NN we)) (VP (VBZ go)))"]
 TREES = [as_tree(tree) for tree in TREES]
 MORE_TREES = ["(X (A a) (B b) (C c))", "(X (Y (A a) (B b)) (C c))", "(X (C c))"]
 MORE_TREES = [as_tree(tree) for tree in MORE_TREES]
+
+
 ALIGNED = [("ACGT", "AGT"), ("TCGA", "TGA")], [("ACGT", "A-GT"), ("TCGA", "T-GA")]
 MORE_ALIGNED = [("abcdef", "abdf")] * 2, [("abcdef", "ab-d-f")] * 2
 FEATURES = np.eye(3)[:, :2] + 0.1
@@ -138,13 +146,12 @@ KINDS = {
     ),
     "ranker": Kind(mm.RankSVM, examples(3, 3), examples(5, 2)),
     "aligner": Kind(lambda **p: mm.SequenceAligner(mode="global", **p), ALIGNED, MORE_ALIGNED),
+    "homologues": Kind(mm.HomologyRanker, candidates(*ALIGNED), candidates(*MORE_ALIGNED)),
     "matcher": Kind(
         lambda **p: mm.SetMatcher(partial=True, **p), matchings(2, 3, 2), matchings(3, 3, 4)
     ),
     "labels": Kind(mm.TreeLabeler, nodes(3, 2, 3), nodes(4, 3, 2)),
-    "positions": Kind(
-        lambda **p: mm.TreeLabeler(outputs="positions", patch=3, **p), images(3, 8), images(4, 9)
-    ),
+    "positions": Kind(lambda **p: mm.PartLocator(patch=3, **p), images(3, 8), images(4, 9)),
     "performance": Kind(
         lambda **p: mm.PerformanceSVM(measure="f1", **p), examples(3, 2), examples(5, 2)
     ),

@@ -1,4 +1,4 @@
-"""SequenceAligner: input, tasks, baselines, files."""
+"""SequenceAligner and HomologyRanker: input, baselines, files."""
 
 import numpy as np
 import pytest
@@ -100,7 +100,7 @@ def test_search_for_homologues():
     X_train, Y_train = ranking(20, n_decoys=4, random_state=1)
     X_test, Y_test = ranking(100, n_decoys=4, random_state=2)
     C = C_from_paper(0.01, 20, "tsochantaridis", "l2")
-    aligner = small(C=C, mode="local", gaps="linear", task="rank", slack="l2", tol=1e-3)
+    aligner = mm.HomologyRanker(C=C, gaps="linear", slack="l2", tol=1e-3, random_state=0)
     aligner.fit(X_train, Y_train)
     assert aligner.score(X_train, Y_train) >= 0.95
     assert aligner.score(X_test, Y_test) >= 0.85  # 0.2 by chance
@@ -122,7 +122,7 @@ def test_log_odds_find_homologues():
     assert scores.shape == (20, 20)
     follows = [scores[k, (k + 1) % 20] for k in range(20)]
     assert np.mean(follows) > np.mean(np.diag(scores)) > scores.mean()
-    aligner = mm.SequenceAligner.from_scores(scores, letters, gap_extend=-1.0, task="rank")
+    aligner = mm.HomologyRanker.from_scores(scores, letters, gap_extend=-1.0)
     assert aligner.score(*ranking(60, n_decoys=4, random_state=4)) >= 0.9
     assert aligner.decision_function([]) == aligner.predict_k([], 2) == []
     assert aligner.predict([]).shape == (0,)
@@ -138,7 +138,8 @@ def test_warm_start_goes_on():
 def test_it_is_an_estimator(fitted):
     copy = clone(fitted)
     assert copy.get_params() == fitted.get_params()
-    for method in (copy.predict, copy.align, copy.similarity, copy.decision_function):
+    ranker = mm.HomologyRanker()
+    for method in (copy.predict, copy.align, copy.similarity, ranker.decision_function):
         with pytest.raises(NotFittedError):
             method(X)
 
@@ -148,7 +149,7 @@ def test_it_is_an_estimator(fitted):
     [
         ({"mode": "semi"}, X, ROWS, "mode must be 'local' or 'global'"),
         ({"gaps": "convex"}, X, ROWS, "gaps must be"),
-        ({"task": "sort"}, X, ROWS, "task must be"),
+        ({"loss": "zero"}, X, ROWS, "loss must be 'pairs' or 'residues' or"),
         ({"alphabet": "AAC"}, X, ROWS, "letter twice"),
         ({"alphabet": "ACG"}, X, ROWS, "'T'.*not in the alphabet"),
         ({}, X[:2], ROWS, "X has 2 examples but y has 3"),
@@ -157,13 +158,23 @@ def test_it_is_an_estimator(fitted):
         ({}, [("AC", "AG")], [("AC", "AT")], r"y\[0\] shows other sequences"),
         ({}, [("AC", "AG")], [("AC-", "AG")], "equally long"),
         ({}, [("AC", "AG")], [[[0, 5]]], "alignment 0 has a position outside"),
-        ({"task": "rank"}, [("AC", ["AG"])], [0], r"y\[0\] must be \(number"),
-        ({"task": "rank"}, [("AC", ["AG"])], [(1, [[0, 0]])], "names candidate 1"),
     ],
 )
 def test_bad_input(parameters, X_bad, Y_bad, message):
     with pytest.raises(ValueError, match=message):
         small(**parameters).fit(X_bad, Y_bad)
+
+
+def test_bad_homologues():
+    for X_bad, Y_bad, message in (
+        ([("AC", ["AG"])], [0], r"y\[0\] must be \(number"),
+        ([("AC", ["AG"])], [(1, [[0, 0]])], "names candidate 1"),
+        ([], [], "at least one example"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            mm.HomologyRanker().fit(X_bad, Y_bad)
+    with pytest.raises(ValueError, match="mode must be 'local' or 'global'"):
+        mm.HomologyRanker(mode="semi").fit([("AC", ["AG"])], [(0, [[0, 0]])])
 
 
 def test_bad_scores():

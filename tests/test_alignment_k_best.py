@@ -49,7 +49,7 @@ def test_aligners_list_their_best_alignments(mode, gaps):
 
 
 def test_rankers_list_their_best_candidates():
-    aligner = mm.SequenceAligner.from_scores(2 * np.eye(3) - 1, "abc", gap_extend=-1.0, task="rank")
+    aligner = mm.HomologyRanker.from_scores(2 * np.eye(3) - 1, "abc", gap_extend=-1.0)
     X = [("abca", ["cc", "abca", "abc", "bca"]), ("ab", ["b"])]
     scores = aligner.decision_function(X)
     for k in (1, 3, 9):

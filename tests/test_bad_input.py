@@ -359,7 +359,9 @@ def scaled(data, factor):
     return type(data)(scaled(x, factor) for x in data) if isinstance(data, list | tuple) else data
 
 
-@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"grammar", "dependency", "aligner"}))
+@pytest.mark.parametrize(
+    "kind", sorted(set(KINDS) - {"grammar", "dependency", "aligner", "homologues"})
+)
 @pytest.mark.parametrize("solver", ["auto", "one-slack", "n-slack", "sgd"])
 def test_no_estimator_takes_features_that_overflow(kind, solver):
     """Below the limit there is a finite model, beyond it an error; never a nan."""
@@ -411,7 +413,7 @@ def test_sequences_to_align(pairs, message):
 
 
 def test_homologues_must_be_pairs_with_candidates():
-    aligner = mm.SequenceAligner(task="rank")
+    aligner = mm.HomologyRanker()
     good = ("AC", ["AC", "GT"])
     for x, y, message in (
         ((3,), (0, [(0, 0)]), r"X\[1\] must be a pair, got"),
@@ -441,7 +443,7 @@ def test_scores_of_labels_that_are_no_labels():
 
 
 def test_scores_of_homologues_that_have_no_number():
-    model = mm.SequenceAligner(task="rank", random_state=0)
+    model = mm.HomologyRanker(random_state=0)
     X = [("AB", ["AB", "BA"]), ("BA", ["AA", "BA"])]
     model.fit(X, [(0, [[0, 0]]), (1, [[0, 0]])])
     for y in ([0, None], [0, (None, [[0, 0]])], [0, "1"], [0, ()]):
@@ -487,10 +489,9 @@ IMAGES, PLACES = [np.ones((4, 4))] * 2, [[(1, 1)], (1, 1)]
 @pytest.mark.parametrize(
     ("train", "message"),
     [
-        (lambda: mm.TreeLabeler(outputs=np.zeros(0)).fit([X, X], [[0] * 2] * 4), "outputs must be"),
         (lambda: mm.DependencyParser(loss=np.zeros(0)).fit(SENTENCES, HEADS), "loss must be"),
         (
-            lambda: mm.TreeLabeler(outputs="positions", patch=1e300).fit(IMAGES, PLACES),
+            lambda: mm.PartLocator(patch=1e300).fit(IMAGES, PLACES),
             "patch must be a whole number from 1 to 32768, got 1e",
         ),
         (

@@ -195,10 +195,8 @@ def test_a_grammar_of_relative_frequencies_is_used_like_the_other(folder, capsys
     ("make", "message"),
     [
         (
-            lambda: mm.SequenceAligner(task="rank").fit(
-                [("AC", ["AC", "GG"])], [(0, ("AC", "AC"))]
-            ),
-            "chooses among candidates",
+            lambda: mm.HomologyRanker().fit([("AC", ["AC", "GG"])], [(0, ("AC", "AC"))]),
+            "HomologyRanker",
         ),
         (
             lambda: mm.TreeLabeler(tree=[(0, 1)]).fit(

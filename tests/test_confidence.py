@@ -360,10 +360,8 @@ def test_what_is_refused():
     assert model.calibration_.n_positions == 20
     with pytest.raises(ValueError, match="no labels that the model could predict"):
         model.calibrate(X, [["?"] * 4] * len(y))
-    X, y = KINDS["positions"].first
-    with pytest.raises(ValueError, match="not for positions"):
-        make("positions").fit(X, y).predict_margins(X)
-    with pytest.raises(ValueError, match="probability=True is for outputs='labels'"):
-        make("positions", probability=True).fit(X, y)
+    X, y = KINDS["labels"].first
+    with pytest.raises(ValueError, match="probability=True needs labels that are all known"):
+        make("labels", probability=True).fit(X, [[None, *y[0][1:]], *y[1:].tolist()])
     with pytest.raises(ValueError, match="not for kernel='precomputed'"):
         mm.MulticlassSVM(kernel="precomputed", probability=True).fit(np.eye(6), [0, 1] * 3)

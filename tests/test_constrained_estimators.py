@@ -99,17 +99,17 @@ def test_gaps_that_are_penalties(gaps, tmp_path):
     data = make_homologues(3, random_state=1)
     X = list(zip(data.natives, data.candidates, strict=True))
     y = list(zip(data.homologues, data.alignments, strict=True))
-    options = {"C": 1.0, "task": "rank", "mode": "local", "gaps": gaps, "random_state": 0}
-    model = mm.SequenceAligner(gap_signs="nonpositive", **options).fit(X, y)
+    options = {"C": 1.0, "mode": "local", "gaps": gaps, "random_state": 0}
+    model = mm.HomologyRanker(gap_signs="nonpositive", **options).fit(X, y)
     assert max(model.gap_scores_.values()) <= 0.0
     assert model.result_.converged
-    free = mm.SequenceAligner(**options).fit(X, y)
+    free = mm.HomologyRanker(**options).fit(X, y)
     assert free.result_.primal <= model.result_.primal * 1.01
     model.save(tmp_path / "aligner")
     again = mm.load(tmp_path / "aligner")
     assert again.gap_signs == "nonpositive" and again.gap_scores_ == model.gap_scores_
     with pytest.raises(ValueError, match="gap_signs must be 'any' or 'nonpositive', got 'up'"):
-        mm.SequenceAligner(gap_signs="up").fit(X, y)
+        mm.HomologyRanker(gap_signs="up").fit(X, y)
 
 
 def test_gaps_that_would_be_rewarded():

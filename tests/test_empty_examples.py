@@ -181,7 +181,7 @@ def test_aligners_and_matchers():
     assert np.array_equal(found[3], model.predict(pairs)[0])
     with pytest.raises(ValueError, match="example 1 has an empty string"):
         mm.SequenceAligner().fit([pairs[0], ("", "")], [("ACGT", "A-GT"), ("", "")])
-    ranker = mm.SequenceAligner(task="rank", random_state=0)
+    ranker = mm.HomologyRanker(random_state=0)
     ranker.fit([("ACGT", ["AGT", "CC"])], [(0, ("ACGT", "A-GT"))])
     X = [("ACGT", []), ("ACGT", ["CC", "AGT"])]
     assert ranker.predict(X).tolist() == [-1, 1]

@@ -443,7 +443,7 @@ def test_alignments(options):
             assert compared.margin == pytest.approx(ranked[0][1] - score, abs=1e-9)
     with pytest.raises(ValueError, match="outside its strings"):
         model.explain(X[0], [(0, 9)])
-    ranker = mm.SequenceAligner(task="rank", random_state=0, **options)
+    ranker = mm.HomologyRanker(random_state=0, **options)
     ranker.fit([("ACGT", ["AGT", "TTT"])] * 2, [(0, [(0, 0)])] * 2)
     x = ("ACGT", ["AGT", "TTT", "CGT"])
     (scores,), found = ranker.decision_function([x]), ranker.explain(x)

@@ -43,7 +43,7 @@ ESTIMATORS = {
     "tagger": (mm.SequenceTagger, {}, in_sequences, TOKENS),
     "segmenter": (mm.SequenceSegmenter, {}, in_sequences, [[(0, 3, "a")] for _ in TOKENS]),
     "labels": (mm.TreeLabeler, {}, in_trees, CLASSES.reshape(-1, 3)),
-    "positions": (mm.TreeLabeler, {"outputs": "positions", "patch": 2}, as_images, PLACES),
+    "positions": (mm.PartLocator, {"patch": 2}, as_images, PLACES),
 }
 #: Bytes in training and in predictions, in units of the data in double precision. What has sparse
 #: kernels alone needs numbers of columns, of half that; sequences in a list are put into one array.

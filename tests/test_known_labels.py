@@ -145,7 +145,7 @@ def test_nodes_against_all_labellings():
 def test_parts_against_all_positions():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(4, 3, 4)), rng.integers(0, 3, size=(4, 2, 2))
-    model = mm.TreeLabeler(outputs="positions", patch=3, tree=[(0, 1)], random_state=0, tol=0.5)
+    model = mm.PartLocator(patch=3, tree=[(0, 1)], random_state=0, tol=0.5)
     model.fit(X, y)
     pixels = list(itertools.product(range(3), range(4)))
     for _ in range(5):

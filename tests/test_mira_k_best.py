@@ -94,7 +94,7 @@ def test_rankers():
     xs, ys, pairs = copies(rng, 24)
     decoys = ["".join(rng.choice(list("ACGT"), 9)) for _ in range(3)]
     X = [(x, [decoys[0], y, *decoys[1:]]) for x, y in zip(xs, ys, strict=True)]
-    ranker = mm.SequenceAligner(C=1.0, task="rank", solver=mira())
+    ranker = mm.HomologyRanker(C=1.0, solver=mira())
     ranker.fit(X[:12], [(1, a) for a in pairs[:12]])
     assert ranker.score(X[12:], [1] * 12) > 0.8
 

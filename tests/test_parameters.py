@@ -19,7 +19,9 @@ from maxmargin.utils import defaults
 TRAINED = [
     mm.DependencyParser,
     mm.GrammarParser,
+    mm.HomologyRanker,
     mm.MulticlassSVM,
+    mm.PartLocator,
     mm.SequenceAligner,
     mm.SequenceTagger,
     mm.StructuralSVM,

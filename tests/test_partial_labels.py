@@ -542,12 +542,12 @@ def test_parts_are_found_after_training_on_some():
     rng = np.random.default_rng(0)
     y = [[None if i > 10 and rng.random() < 0.5 else place for place in row]
          for i, row in enumerate(faces.y_train.tolist())]  # fmt: skip
-    options = {"outputs": "positions", "C": 0.02, "patch": 5, "random_state": 0}
-    model = mm.TreeLabeler(**options).fit(faces.X_train, y)
-    full = mm.TreeLabeler(**options).fit(faces.X_train, faces.y_train)
-    listed = mm.TreeLabeler(**options).fit(faces.X_train, faces.y_train.tolist())
+    options = {"C": 0.02, "patch": 5, "random_state": 0}
+    model = mm.PartLocator(**options).fit(faces.X_train, y)
+    full = mm.PartLocator(**options).fit(faces.X_train, faces.y_train)
+    listed = mm.PartLocator(**options).fit(faces.X_train, faces.y_train.tolist())
     assert np.array_equal(listed.coef_, full.coef_)
     scores = [m.score(faces.X_test, faces.y_test) for m in (model, full)]
     assert scores[0] > scores[1] - 3.0
     with pytest.raises(ValueError, match="part 2 has no known position"):
-        mm.TreeLabeler(**options).fit(faces.X_train[:1], [[(1, 1), (2, 2), None]])
+        mm.PartLocator(**options).fit(faces.X_train[:1], [[(1, 1), (2, 2), None]])

@@ -202,9 +202,3 @@ def test_a_subclass_that_refuses_its_model_keeps_the_one_before():
     with pytest.raises(RuntimeError, match="not good enough"):
         model.fit(*KINDS["classes"].second)
     assert vars(model) == before
-
-
-def test_positions_after_labels_leave_no_labels_behind():
-    model = mm.TreeLabeler(tol=0.1).fit(*KINDS["labels"].first)
-    model.set_params(outputs="positions", patch=3).fit(*KINDS["positions"].first)
-    assert not hasattr(model, "classes_") and not hasattr(model, "n_features_in_")

@@ -152,7 +152,7 @@ def _alignments():
 
 def _parts():
     faces = make_faces(n_train=10, n_test=3, size=20)
-    model = mm.TreeLabeler(outputs="positions", patch=5, C=0.01, tol=0.1, random_state=0)
+    model = mm.PartLocator(patch=5, C=0.01, tol=0.1, random_state=0)
     return model.fit(faces.X_train, faces.y_train), (faces.X_test, faces.y_test), None
 
 

@@ -23,9 +23,9 @@ def test_labeler_lists_its_best_labellings():
 
 def test_labeler_lists_its_best_positions():
     faces = make_faces(n_train=10, n_test=3, size=16)
-    model = mm.TreeLabeler(
-        outputs="positions", patch=3, C=0.01, solver="mira", max_passes=3, random_state=0
-    ).fit(faces.X_train, faces.y_train)
+    model = mm.PartLocator(patch=3, C=0.01, solver="mira", max_passes=3, random_state=0).fit(
+        faces.X_train, faces.y_train
+    )
     for best, answers in zip(
         model.predict(faces.X_test), model.predict_k(faces.X_test, 4), strict=True
     ):

@@ -1,4 +1,4 @@
-"""TreeLabeler: labels and positions, trees given and learned, files, and what is refused."""
+"""TreeLabeler and PartLocator: trees given and learned, files, and what is refused."""
 
 import numpy as np
 import pytest
@@ -36,9 +36,7 @@ def faces():
 
 @pytest.fixture(scope="module")
 def finder(faces):
-    model = mm.TreeLabeler(
-        C=0.02, outputs="positions", tree=FACE_TREE, patch=5, tol=0.01, random_state=0
-    )
+    model = mm.PartLocator(C=0.02, tree=FACE_TREE, patch=5, tol=0.01, random_state=0)
     return model.fit(faces.X_train, faces.y_train)
 
 
@@ -54,7 +52,7 @@ def test_labels_of_their_own(weather):
     assert model.score(nodes, Y) > 0.85
     assert model.score(nodes, Y) == pytest.approx(1 - model.losses(nodes, Y).mean())
     assert model.tree_ == STAR
-    with pytest.raises(AttributeError, match="no templates"):
+    with pytest.raises(AttributeError, match="templates_"):
         model.templates_  # noqa: B018
 
 
@@ -125,7 +123,7 @@ def test_images_of_different_sizes_with_channels(finder, faces):
 
 
 def test_the_size_of_an_example(faces):
-    eyes = mm.TreeLabeler(C=1e-3, outputs="positions", patch=3, size=(1, 2), tol=0.1)
+    eyes = mm.PartLocator(C=1e-3, patch=3, size=(1, 2), tol=0.1)
     eyes.fit(faces.X_train, faces.y_train)
     between = np.sqrt(((faces.y_test[:, 1] - faces.y_test[:, 2]) ** 2).sum(axis=1))
     found = eyes.predict(faces.X_test)
@@ -142,21 +140,21 @@ def test_learned_tree_of_positions():
     Y[:, 0] = rng.integers(2, 8, (30, 2))
     Y[:, 2] = Y[:, 0] + rng.integers(-1, 2, (30, 2))
     Y[:, 1] = Y[:, 2] + rng.integers(0, 2, (30, 2))
-    model = mm.TreeLabeler(outputs="positions", patch=1, tol=0.2).fit(np.zeros((30, 12, 12)), Y)
+    model = mm.PartLocator(patch=1, tol=0.2).fit(np.zeros((30, 12, 12)), Y)
     assert model.tree_ == [(2, 1), (0, 2)]
 
 
 def test_slack_rescaling(faces):
-    options = {"outputs": "positions", "patch": 3, "C": 0.01, "tol": 0.05, "rescaling": "slack"}
+    options = {"patch": 3, "C": 0.01, "tol": 0.05, "rescaling": "slack"}
     for loss in ("hamming", "deviation"):
-        model = mm.TreeLabeler(loss=loss, random_state=0, **options)
+        model = mm.PartLocator(loss=loss, random_state=0, **options)
         assert model.fit(faces.X_train[:8], faces.y_train[:8]).result_.converged
 
 
 def test_warm_start(faces):
-    model = mm.TreeLabeler(
-        C=0.001, outputs="positions", patch=3, warm_start=True, tol=0.02, random_state=0
-    ).fit(faces.X_train, faces.y_train)
+    model = mm.PartLocator(C=0.001, patch=3, warm_start=True, tol=0.02, random_state=0).fit(
+        faces.X_train, faces.y_train
+    )
     calls = model.result_.n_oracle_calls
     assert model.fit(faces.X_train, faces.y_train).result_.n_oracle_calls < calls
 
@@ -192,12 +190,11 @@ def test_faces():
 @pytest.mark.parametrize(
     ("options", "change", "message"),
     [
-        ({"outputs": "words"}, {}, "outputs must be 'labels' or 'positions', got 'words'"),
         ({"tree": [(0, 1)]}, {}, "1 edges reach 2 of 4 nodes"),
         ({"tree": [-1, 0, 1]}, {}, "edge 0 of the tree is -1; expected a pair of nodes"),
         ({}, {"Y": [["a", "b"], ["a", np.nan]]}, "example 1, node 1: nan is not a label"),
         ({}, {"Y": [[{"a", "b"}] * 4] * 120}, "y says nothing: any label of any node of all 120"),
-        ({"loss": "deviation"}, {}, "loss='deviation' is for positions: set outputs='positions'"),
+        ({"loss": "deviation"}, {}, "loss must be .* got 'deviation'"),
         ({}, {"Y": [["a"] * 4] * 120}, "every node has a single label"),
         ({}, {"Y": [["a", "b"], ["a"]]}, r"y\[1\] has 1 labels, but y\[0\] has 2"),
         ({}, {"Y": []}, "at least one example"),
@@ -231,4 +228,4 @@ def test_bad_labels(weather, options, change, message):
 def test_bad_images(options, change, message):
     data = {"X": np.zeros((2, 5, 5)), "Y": np.zeros((2, 3, 2))} | change
     with pytest.raises(ValueError, match=message):
-        mm.TreeLabeler(outputs="positions", **options).fit(data["X"], data["Y"])
+        mm.PartLocator(**options).fit(data["X"], data["Y"])

@@ -59,8 +59,6 @@ def test_a_coef_of_another_size_is_an_error(kind):
     for wrong in (w[:-1], np.append(w, 0.0), w[None], "abc"):
         put(model, wrong)
         for name, (method, arguments) in calls(model, X, Y).items():
-            if (kind, name) == ("aligner", "decision_function"):
-                continue  # for another task
             if kind.startswith("kernel") and name == "top_features":
                 continue  # features have no weights
             with pytest.raises(ValueError, match=f"expected a vector of {size} weights"):

@@ -127,13 +127,12 @@ def _table_row(n: int, n_samples: int, n_test: int) -> Case:
     )
 
 
-def _svm(C: float, **parameters: Any) -> Callable[[Any], mm.SequenceAligner]:
+def _svm(C: float, **parameters: Any) -> Callable[[Any], mm.HomologyRanker]:
     """Training of the paper's model."""
 
-    def train(data: Any) -> mm.SequenceAligner:
-        aligner = mm.SequenceAligner(
+    def train(data: Any) -> mm.HomologyRanker:
+        aligner = mm.HomologyRanker(
             C=C,
-            task="rank",
             gaps="linear",
             rescaling="none",
             slack="l2",
@@ -151,21 +150,19 @@ def _as_ranking(data: Any) -> tuple[list[Any], list[Any]]:
     return X, list(zip(data.homologues, data.alignments, strict=True))
 
 
-def _generative(data: Any) -> mm.SequenceAligner:
+def _generative(data: Any) -> mm.HomologyRanker:
     """The paper's generative model."""
     found = [c[k] for c, k in zip(data.candidates, data.homologues, strict=True)]
     pairs = list(zip(data.natives, found, strict=True))
     scores = log_odds_scores(pairs, data.alignments, LETTERS)
-    return mm.SequenceAligner.from_scores(
-        scores, LETTERS, gap_extend=GENERATIVE_GAP, gaps="linear", task="rank"
-    )
+    return mm.HomologyRanker.from_scores(scores, LETTERS, gap_extend=GENERATIVE_GAP, gaps="linear")
 
 
 def _samples(
     n: int,
     n_samples: int,
     n_test: int,
-    train: Callable[[Any], mm.SequenceAligner],
+    train: Callable[[Any], mm.HomologyRanker],
     paper: tuple[float, float],
 ) -> Callable[[], Outcome]:
     """Train on every sample, and measure on as many test samples."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .estimators.path import SearchCV as SearchCV
     from .estimators.path import path as path
     from .estimators.sequences.alignment import SequenceAligner as SequenceAligner
+    from .estimators.sequences.homology import HomologyRanker as HomologyRanker
     from .estimators.sequences.segments import SequenceSegmenter as SequenceSegmenter
     from .estimators.sequences.sequence import SequenceTagger as SequenceTagger
     from .estimators.structural import StructuralSVM as StructuralSVM
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from .estimators.trees.dependency import DependencyParser as DependencyParser
     from .estimators.trees.grammar import GrammarParser as GrammarParser
     from .estimators.trees.grammar import PCFGParser as PCFGParser
+    from .estimators.trees.part_locator import PartLocator as PartLocator
     from .estimators.trees.tree import TreeLabeler as TreeLabeler
     from .features import ClassFeatures as ClassFeatures
     from .features import Taxonomy as Taxonomy

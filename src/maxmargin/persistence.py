@@ -410,7 +410,30 @@ def _read_header(path: PathLike, archive: zipfile.ZipFile) -> dict[str, Any]:
             f"{header.get('schema')!s:.20}, and this version ({__version__}) reads up to schema "
             f"{SCHEMA}; upgrade maxmargin"
         )
+    _divide_classes(header)
     return header
+
+
+def _divide_classes(header: dict[str, Any]) -> None:
+    """Name a model by its class of today, where it was an option of another class before 1.0."""
+    name, params, state = (header.get(key) for key in ("estimator", "params", "state"))
+    if not isinstance(params, dict) or not isinstance(state, dict):
+        return
+    others: tuple[str, ...] = ()
+    if name == "TreeLabeler" and "outputs" in params:
+        positions = params.pop("outputs") == "positions"
+        params["loss"] = params.get("loss") or ("deviation" if positions else "hamming")
+        if positions:
+            header["estimator"], header["state"] = "PartLocator", {"layout": state.get("layout")}
+            others = ("class_weight", "fit_intercept", "probability")
+        else:
+            others = ("patch", "size")
+    elif name == "SequenceAligner" and "task" in params:
+        ranks = params.pop("task") == "rank"
+        if ranks:
+            header["estimator"], others = "HomologyRanker", ("loss",)
+    for other in others:
+        params.pop(other, None)
 
 
 def _check_params_known(path: PathLike, header: dict[str, Any], cls: Any) -> None:

@@ -50,7 +50,9 @@ ESTIMATORS = (
     Estimator("GrammarParser", "estimators.trees.grammar", "parse", report="parses"),
     Estimator("PCFGParser", "estimators.trees.grammar", "parse", report="parses"),
     Estimator("SequenceAligner", "estimators.sequences.alignment", "align", report="alignments"),
+    Estimator("HomologyRanker", "estimators.sequences.homology", report="homologues"),
     Estimator("TreeLabeler", "estimators.trees.tree", "label-tree", report="trees"),
+    Estimator("PartLocator", "estimators.trees.part_locator", report="positions"),
     Estimator("SetMatcher", "estimators.matching", report="matchings"),
     # Made of code of the user's own, which no file holds.
     Estimator("StructuralSVM", "estimators.structural", is_saved=False),

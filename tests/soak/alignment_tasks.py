@@ -136,7 +136,7 @@ def homologues(rng):
 
     return Task(
         "homologues",
-        partial(mm.SequenceAligner, task="rank", **scores.options),
+        partial(mm.HomologyRanker, **scores.options),
         X,
         [(number, np.array(truth)) for number, truth in Y],
         examples,

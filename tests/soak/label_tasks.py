@@ -207,7 +207,7 @@ def parts(rng):
         options["tree"] = None
     return Task(
         "parts",
-        partial(mm.TreeLabeler, outputs="positions", **options),
+        partial(mm.PartLocator, **options),
         images,
         Y,
         examples,

@@ -197,6 +197,18 @@ def _alignments() -> Case:
     )
 
 
+def _homologues() -> Case:
+    parameters, X, y = _alignments()
+    return parameters, [(x, [z, "AAA"]) for x, z in X], [(0, own) for own in y]
+
+
+def _images() -> Case:
+    import numpy as np
+
+    X = np.random.default_rng(0).normal(size=(MANY, 8, 8))
+    return {**TRAINING, "patch": 3}, X, [[(k % 5, 1), (k % 5 + 2, 3)] for k in range(MANY)]
+
+
 def _matchings() -> Case:
     import numpy as np
 
@@ -212,6 +224,8 @@ MADE_UP: dict[str, Callable[[], Case]] = {
     "GrammarParser": _trees,
     "MultilabelSVM": _label_sets,
     "OrdinalSVM": _classes,
+    "HomologyRanker": _homologues,
+    "PartLocator": _images,
     "PCFGParser": _counted_trees,
     "RankSVM": _classes,
     "SequenceAligner": _alignments,

@@ -79,12 +79,7 @@ class AlignTask(Task):
         return Training(estimator, Examples(X, y))
 
     def load_schema(self, path: str, estimator: Any, extra: dict[str, Any]) -> None:
-        """Only models that align have files here."""
-        if estimator.task != "align":
-            raise ValueError(
-                f"{path}: the model chooses among candidates, which FASTA files do not hold; use "
-                "it from Python"
-            )
+        """Only models whose letters are characters have files here."""
         if not all(isinstance(letter, str) and len(letter) == 1 for letter in estimator.alphabet_):
             raise ValueError(f"{path}: the alphabet is not one of letters; use it from Python")
 

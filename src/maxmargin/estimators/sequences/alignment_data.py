@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...features.containers import as_list
 from ...formats.fasta import pairs_of_rows
 from ...problems.alignment.kernels import Scoring, Strings
 from ...problems.alignment.layout import pack_strings
@@ -19,6 +20,7 @@ from ..abilities.explanation import Part
 __all__ = [
     "alignment_parts",
     "as_pairs",
+    "check_examples",
     "encode",
     "letters_of",
     "partners_as_pairs",
@@ -28,6 +30,19 @@ __all__ = [
 ]
 
 MOST_LETTERS = 255  # one code is left for letters that are not known
+
+
+def check_examples(X: Any, y: Any) -> tuple[Any, Any]:
+    """Inputs and outputs as lists; ValueError unless there are as many of both, at least one."""
+    X, y = as_list(X), as_list(y, "y")
+    if len(X) != len(y):
+        raise ValueError(
+            f"X has {len(X)} examples but y has {len(y)}; first without a partner: "
+            f"{min(len(X), len(y))}"
+        )
+    if len(X) == 0:
+        raise ValueError("expected at least one example, found none")
+    return X, y
 
 
 def letters_of(strings: list[Any], alphabet: Any = None) -> list[Any]:

@@ -19,7 +19,8 @@ from ..abilities.confidence import Confidences, fit_calibration
 from ..abilities.explanation import Explanation, explain_whole, one_row, strongest_by_label
 from ..abilities.kernels import FittedKernel, KernelParameters, check_no_kernel
 from ..base import OnlineMethod, checked_k
-from ..inputs.costs import CostTable, example_weights
+from ..inputs.costs import CostTable, example_weights, score_weights
+from ..inputs.examples import n_examples_of
 from ..parameters import with_inherited_parameters
 from ..training import Trainer, TrainingSet
 from ..warm_start import prior_mean
@@ -363,6 +364,8 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
         self._check_fitted()
         check_sparse(y, "y")
         warn_of_unknown_classes(one_column(y), self.classes_)
+        if sample_weight is not None:
+            sample_weight = score_weights(sample_weight, n_examples_of(X))
         return float(super().score(X, y, sample_weight))
 
     @property

@@ -261,7 +261,9 @@ class OrdinalSVM(Classifier, TabularEstimator):
         return [list(zip(*answer, strict=True)) for answer in answers]
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Minus the mean absolute error, counted in grades: 0 is the best.
+        """Accuracy: the fraction of examples with the right grade.
+
+        `maxmargin.metrics.grade_scores` has the mean absolute error and others.
 
         Parameters
         ----------
@@ -279,7 +281,7 @@ class OrdinalSVM(Classifier, TabularEstimator):
         check_lengths(X, y)
         found = self._predicted(X)
         weights = example_weights(sample_weight, None, X, found)
-        return -float(np.average(np.abs(found - self._encoded(y)), weights=weights))
+        return float(np.average(found == self._encoded(y), weights=weights))
 
     @property
     def coef_(self) -> Floats:  # type: ignore[override]  # others have a vector that can be set

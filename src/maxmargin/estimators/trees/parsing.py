@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...features.containers import as_list, as_tuples
 from ...formats.trees import Tree, Treebank, as_tree, clean_tree
 from ...metrics import bracket_scores
+from ...metrics.trees import bracket_counts
 from ...problems.grammar.data import GrammarDecoder, Nodes, Sentences, encode, make_sentences
 from ...problems.grammar.k_best import best_derivations
 from ...problems.grammar.rules import Derivation, Grammar, GrammarState, derive
@@ -20,6 +22,7 @@ from ...utils.types import Floats, Ints
 from ...utils.validation import is_at_least, is_one_of
 from ...utils.warn import warn_user
 from ..base import Savable, checked_k
+from ..inputs.costs import score_weights
 from ..inputs.labels import Outputs
 
 logger = logging.getLogger("maxmargin")
@@ -140,7 +143,12 @@ class ParserMixin(GrammarParameters, Savable):
             found.append(best or [(self._fallback(sentence), -np.inf)])
         return found
 
-    def score(self, X: Sequence[Any], y: Sequence[Any] | None = None) -> float:
+    def score(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any] | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         """F1 of the labelled constituents of the predictions; see `maxmargin.metrics`.
 
         Parameters
@@ -149,13 +157,20 @@ class ParserMixin(GrammarParameters, Savable):
             As for `predict`.
         y : list of trees, optional
             True trees; by default X holds them.
+        sample_weight : array of shape (n_sentences,), optional
+            What the constituents of each sentence count.
 
         Returns
         -------
         float
         """
         trees = self._trees(X if y is None else y, may_be_empty=True)
-        return bracket_scores(trees, self.predict(trees if y is None else X)).f1
+        found = self.predict(trees if y is None else X)
+        if sample_weight is None:
+            return bracket_scores(trees, found).f1
+        counts, _ = bracket_counts(trees, found)
+        n_true, n_predicted, n_right = score_weights(sample_weight, len(counts)) @ counts
+        return float(2.0 * n_right / (n_true + n_predicted)) if n_right else 0.0
 
     def score_outputs(self, X: Sequence[Any], y: Sequence[Any]) -> Floats:
         """Scores ``<w, psi(x, y)>`` of given trees; `predict` gives those of the largest.

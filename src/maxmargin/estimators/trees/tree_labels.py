@@ -281,7 +281,7 @@ def _costs(
     estimator: Any, classes: list[NDArray[Any]], codes: Ints, weights: Floats | None
 ) -> Floats | None:
     """Costs of the labels of all nodes, if they are not all the same."""
-    loss = "hamming" if estimator.loss is None else estimator.loss
+    loss = estimator.loss
     check_loss(loss, LABEL_LOSSES)
     class_weight = used_class_weight(
         estimator.class_weight,
@@ -291,6 +291,11 @@ def _costs(
     if weights is not None:
         weights = checked_weights(weights, len(codes))
     return costs_of_nodes(loss, class_weight, classes, codes, weights)
+
+
+def edges_of(parent: Ints) -> list[tuple[int, int]]:
+    """Edges of a tree, the parent first."""
+    return [(p, v) for v, p in enumerate(parent.tolist()) if p >= 0]
 
 
 def given_edges(tree: Any) -> list[Any]:

@@ -84,7 +84,7 @@ def prepare_positions(estimator: Any, X: Any, y: Any) -> tuple[PartPositions, Pr
     layout = GridLayout(parent, order, int(patch), channels, *scale)
     maps = pack_maps(images, int(patch))
     sizes = _sizes(estimator.size, positions, maps.grids)
-    loss: Any = "deviation" if estimator.loss is None else estimator.loss
+    loss: Any = estimator.loss
 
     def make_problem() -> Problem:
         return GridPartsProblem(maps, positions, layout, sizes=sizes, loss=loss)

@@ -41,9 +41,11 @@ from .subject import (
 __all__ = [
     "describe_alignments",
     "describe_dependencies",
+    "describe_homologues",
     "describe_losses",
     "describe_matchings",
     "describe_parses",
+    "describe_positions",
     "describe_segments",
     "describe_sequences",
     "describe_trees",
@@ -234,10 +236,8 @@ def _parses_confidences(
 
 
 def describe_trees(estimator: Any, X: Any, y: Any) -> Subject:
-    """Labels of nodes, or places of parts."""
+    """Labels of nodes."""
     found = estimator.predict(X)
-    if estimator.outputs == "positions":
-        return _of_places(estimator, X, np.asarray(y), found)
     true, guesses = known_labels(y, "node"), found.tolist()
     wrong = hamming(true, guesses)
 
@@ -281,8 +281,9 @@ def _trees_confidences(
     return np.array(sure), np.array(right, np.float64)
 
 
-def _of_places(estimator: Any, X: Any, true: Any, found: Any) -> Subject:
+def describe_positions(estimator: Any, X: Any, y: Any) -> Subject:
     """Parts that are far from where they should be."""
+    true, found = np.asarray(y), estimator.predict(X)
     far = np.sqrt(((true - found) ** 2).sum(axis=2)).mean(axis=1)
 
     def draw(i: int) -> tuple[str, str]:
@@ -299,10 +300,8 @@ LONGEST_SEQUENCE = 500  # letters of a sequence that are shown
 
 
 def describe_alignments(estimator: Any, X: Any, y: Any) -> Subject:
-    """Aligned pairs of letters; of models that choose among candidates, which were right."""
+    """Aligned pairs of letters."""
     found = estimator.predict(X)
-    if estimator.task != "align":
-        return _of_candidates(X, y, found)
     true = [as_pairs(own, x[0], x[1], i) for i, (x, own) in enumerate(zip(X, y, strict=True))]
     n_true, _, n_right = pair_counts(true, found).T
     missed = n_true - n_right
@@ -319,8 +318,9 @@ def describe_alignments(estimator: Any, X: Any, y: Any) -> Subject:
     )
 
 
-def _of_candidates(X: Any, y: Any, found: Any) -> Subject:
+def describe_homologues(estimator: Any, X: Any, y: Any) -> Subject:
     """Which candidates are the homologues; y may also have their alignments."""
+    found = estimator.predict(X)
     true = [int(own[0] if isinstance(own, (tuple, list)) else own) for own in y]
     numbers = np.asarray(found).tolist()
 
