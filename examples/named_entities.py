@@ -159,7 +159,7 @@ def main(picture="named_entities.png", *paths):
     rules = {"constraints": "bio", "on_violation": "repair"}  # I-X continues what B-X begins
     tagger = mm.SequenceTagger(features=features, **rules, tol=0.02, random_state=0)
     search = mm.SearchCV(tagger, CS, cv=3, scoring=chunk_f1_scorer).fit(X, y)
-    print(f"best C {search.best_C_:g}, F1 {search.best_score_:.4f} in cross-validation")
+    print(f"best C {search.best_params_['C']:g}, F1 {search.best_score_:.4f} in cross-validation")
 
     # The model that it trained, with its certificate; held-out sentences tell how sure it may be.
     tagger = search.best_estimator_
@@ -185,9 +185,11 @@ def main(picture="named_entities.png", *paths):
     figure = plt.figure(figsize=(13, 7), layout="constrained")
     grid = figure.add_gridspec(2, 3, width_ratios=[1, 1, 1.5], height_ratios=[1, 1])
     left, middle, right = (figure.add_subplot(grid[0, k]) for k in range(3))
-    left.semilogx(search.Cs_, search.scores_.T, ".", color="0.6")
-    left.semilogx(search.Cs_, search.scores_.mean(axis=0), color="C0")
-    left.axvline(search.best_C_, color="C1", linewidth=1, linestyle="--")
+    results = search.cv_results_
+    for k in range(search.n_splits_):
+        left.semilogx(results["param_C"], results[f"split{k}_test_score"], ".", color="0.6")
+    left.semilogx(results["param_C"], results["mean_test_score"], color="C0")
+    left.axvline(search.best_params_["C"], color="C1", linewidth=1, linestyle="--")
     left.set(xlabel="C", ylabel="F1 of entities", title="three folds, and their mean")
     names = list(report.scores)
     scores, low, high = np.array([report.scores[name] for name in names]).T

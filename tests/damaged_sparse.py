@@ -283,7 +283,7 @@ def try_others():
         attempt(f"loss, {case}", [], mm.MulticlassSVM(loss=matrix).fit, X, y)
     basis = KernelMap("rbf").fit(X)
     ranker = mm.RankSVM(tol=0.5).fit(X, y)
-    search = mm.SearchCV(mm.MulticlassSVM(tol=0.5), Cs=[0.1, 1.0], cv=2)
+    search = mm.SearchCV(mm.MulticlassSVM(tol=0.5), [0.1, 1.0], cv=2)
     folder = Path(tempfile.mkdtemp())
     for case, matrix in damaged(X):
         attempt(f"KernelMap.fit, {case}", ["X"], KernelMap("rbf").fit, matrix)

@@ -131,7 +131,8 @@ def test_the_search_for_C_goes_on(tmp_path):
         fit(callbacks=[interrupt], **kept)
     assert sorted(os.listdir(tmp_path)) == ["c-fold0", "c-fold1"]
     found = fit(callbacks=[seen.append], **kept)
-    assert found.scores_.tolist() == whole.scores_.tolist()
+    for name in ("split0_test_score", "split1_test_score"):
+        assert found.cv_results_[name].tolist() == whole.cv_results_[name].tolist()
     assert found.best_estimator_.coef_.tobytes() == whole.best_estimator_.coef_.tobytes()
     assert (tmp_path / "c").exists()
     before = len(seen)

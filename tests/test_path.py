@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.base import is_classifier
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -265,100 +263,3 @@ def test_points_are_those_of_their_solver_from_a_warm_start():
     )
     assert len(wide) < len(points)
     assert all(point.covers(point.C) for point in points + wide)
-
-
-def test_search_chooses_as_a_grid_search_does():
-    Cs, folds = [1e-4, 1e-2, 1.0], KFold(3)
-    search = mm.SearchCV(digits(tol=1e-4), Cs, cv=folds).fit(X, Y)
-    grid = GridSearchCV(digits(tol=1e-4), {"C": Cs}, cv=folds).fit(X, Y)
-    assert search.best_C_ == grid.best_params_["C"]
-    assert search.scores_.mean(axis=0) == pytest.approx(
-        grid.cv_results_["mean_test_score"], abs=0.01
-    )
-    assert np.array_equal(search.predict(X), grid.predict(X))
-    assert search.score(X, Y) == grid.score(X, Y)
-    assert search.decision_function(X).shape == (300, 10)
-
-
-def test_search_splits_weights_with_the_examples():
-    weights = np.where(np.arange(300) % 2, 1.0, 0.0)
-    search = mm.SearchCV(digits(), 3, cv=2).fit(X, Y, sample_weight=weights)
-    assert len(search.Cs_) == 3 and search.scores_.shape == (2, 3)
-    tagger = mm.SequenceTagger(random_state=0)
-    words = [[{"w": "a"}, {"w": "b"}]] * 4
-    found = mm.SearchCV(tagger, [0.1, 1.0], cv=2).fit(words, [["A", "B"]] * 4)
-    assert not hasattr(found, "decision_function")
-    assert found.predict(words) == [["A", "B"]] * 4
-
-
-def test_search_scores_each_query_by_itself():
-    """Documents of several queries are not to be compared, also where they are held out."""
-    rng = np.random.default_rng(0)
-    X, queries = rng.normal(size=(60, 3)), np.repeat(np.arange(10), 6)
-    y = np.round(X[:, 0] + 3.0 * queries + rng.normal(size=60))
-    ranker, folds = mm.RankSVM(tol=1e-6, random_state=0), GroupKFold(2)
-    search = mm.SearchCV(ranker, [0.1, 1.0], cv=folds)
-    search.fit(X, y, groups=queries, qid=queries)
-    for row, (train, test) in enumerate(folds.split(X, y, queries)):
-        ranker.set_params(C=0.1).fit(X[train], y[train], qid=queries[train])
-        expected = ranker.score(X[test], y[test], qid=queries[test])
-        assert search.scores_[row, 0] == pytest.approx(expected)
-
-
-def test_search_passes_over_scores_that_are_no_numbers():
-    def score(model, X, y):
-        return np.nan if model.C < 0.1 else model.score(X, y)
-
-    search = mm.SearchCV(digits(), [0.01, 0.1], cv=2, scoring=score).fit(X, Y)
-    assert search.best_C_ == 0.1
-    with pytest.raises(ValueError, match="not a number"):
-        mm.SearchCV(digits(), [0.01], cv=2, scoring=score).fit(X, Y)
-
-
-@pytest.mark.parametrize("when", ["first", "second", "scoring"])
-def test_an_interrupted_search_keeps_the_best_so_far(when):
-    whole = mm.SearchCV(digits(), [0.01, 0.1], cv=3, refit=False).fit(X, Y)
-    scored = []
-
-    def interrupt(progress):
-        if when == "first" or (when == "second" and len(scored) == 2):
-            raise KeyboardInterrupt
-
-    def score(model, X, y):
-        scored.append(model)
-        if when == "scoring" and len(scored) == 4:
-            raise KeyboardInterrupt
-        return model.score(X, y)
-
-    def search(on_interrupt):
-        scored.clear()
-        estimator = digits(callbacks=[interrupt], on_interrupt=on_interrupt)
-        return mm.SearchCV(estimator, [0.01, 0.1], cv=3, scoring=score).fit(X, Y)
-
-    with pytest.raises(KeyboardInterrupt):
-        search("raise")
-    with pytest.warns(match="the search was interrupted; the best C so far, by 1 folds"):
-        found = search("return")
-    if when == "first":
-        assert found.best_C_ == 0.01 and np.isnan(found.scores_[0, 1])
-        assert found.best_estimator_.result_.status == "interrupted"
-    else:
-        assert np.array_equal(found.scores_, whole.scores_[:1])
-        assert found.best_C_ == whole.Cs_[np.argmax(whole.scores_[0])]
-        assert found.best_estimator_.result_.converged
-    assert len(found.predict(X)) == len(X)
-
-
-def test_a_search_is_what_its_estimator_is():
-    search = mm.SearchCV(digits(), 2, cv=2)
-    assert is_classifier(search) and not hasattr(search, "classes_")
-    assert search.fit(X, Y).classes_.tolist() == list(range(10))
-    with pytest.raises(ValueError, match="Cs must be 1 or more"):
-        mm.SearchCV(digits(), 0).fit(X, Y)
-
-
-def test_a_pipeline_is_told_to_end_with_the_search():
-    with pytest.raises(
-        TypeError, match=r"got Pipeline\. In a Pipeline, make SearchCV the last step"
-    ):
-        mm.SearchCV(make_pipeline(mm.MulticlassSVM()), [1.0], cv=2).fit(np.eye(4), [0, 0, 1, 1])

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from .core.weight_constraints import WeightConstraints as WeightConstraints
     from .estimators.matching import SetMatcher as SetMatcher
     from .estimators.path import RegularizationPath as RegularizationPath
-    from .estimators.path import SearchCV as SearchCV
     from .estimators.path import path as path
+    from .estimators.search_cv import SearchCV as SearchCV
     from .estimators.sequences.alignment import SequenceAligner as SequenceAligner
     from .estimators.sequences.homology import HomologyRanker as HomologyRanker
     from .estimators.sequences.segments import SequenceSegmenter as SequenceSegmenter
@@ -72,7 +72,7 @@ _HOME = {
     "Planes": "core.cutting_planes",
     "Problem": "core.problem",
     "RegularizationPath": "estimators.path",
-    "SearchCV": "estimators.path",
+    "SearchCV": "estimators.search_cv",
     "SlotProblem": "problems.general.slots",
     "Taxonomy": "problems.classes.taxonomy",
     "WeightConstraints": "core.weight_constraints",

@@ -33,9 +33,13 @@ from .partial_fit_log import one_pass, open_log
 from .transaction import transaction
 from .warm_start import Kept, beginning, fingerprint
 
-__all__ = ["Trainer", "TrainingSet"]
+__all__ = ["NoPathError", "Trainer", "TrainingSet"]
 
 Estimator = TypeVar("Estimator", bound=Any)
+
+
+class NoPathError(ValueError):
+    """Training for one C cannot start from another: there is no path."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,7 +117,7 @@ class Trainer(Generic[Estimator]):
             self._begin(model, solver_of(model), heard)
             examples = model._training_set(X, y, **given)
             if examples.is_partial:
-                raise ValueError("paths of C are for labels that are all known")
+                raise NoPathError("a path of C needs data whose labels are all known")
             vars(model).pop("rounds_", None)
             found.extend(self._train(examples, (sorted(set(Cs)), cover)))
 
