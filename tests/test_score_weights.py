@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import sklearn
 
+import maxmargin as mm
 from every_estimator import KINDS, make
 from maxmargin.estimators.inputs.examples import examples_at, n_examples_of
 
@@ -49,6 +50,31 @@ def test_weights_of_queries_are_repetitions():
         weighted = model.score(X, gold, qid, sample_weight=times[qid])
         assert weighted == pytest.approx(model.score(X[rows], gold[rows], queries), rel=1e-12)
         assert weighted != pytest.approx(model.score(X, gold, qid), rel=1e-6)
+
+
+MEASURES = [
+    {"measure": "error"},
+    {"measure": "f1"},
+    {"measure": "prbep"},
+    {"measure": "rocarea"},
+    {"measure": "average_precision"},
+    {"measure": "precision@k", "k": 5},
+    {"measure": "recall@k", "k": 5},
+]
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure["measure"])
+def test_weights_of_rows_in_measures_are_repetitions(measure):
+    rng = np.random.default_rng(1)
+    X = np.round(rng.normal(size=(40, 2)))  # so that scores are equal
+    y = np.where(X[:, 0] + rng.normal(size=40) > 0, "yes", "no")
+    model = mm.PerformanceSVM(**measure, random_state=0, C=10.0).fit(X, y)
+    times = rng.integers(0, 4, 40)
+    rows = np.repeat(np.arange(40), times)
+    assert len(np.unique(model.decision_function(X))) < 35
+    repeated = model.score(X[rows], y[rows])
+    assert model.score(X, y, times) == pytest.approx(repeated, rel=1e-12)
+    assert repeated != pytest.approx(model.score(X, y), rel=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)

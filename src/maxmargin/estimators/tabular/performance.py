@@ -306,7 +306,7 @@ class PerformanceSVM(KernelParameters, Classifier, TabularEstimator):
         y : array of shape (n_rows,)
             True classes.
         sample_weight : array of shape (n_rows,), optional
-            Weights of the rows; not for the measures of a given number of rows.
+            Weights of the rows: one of weight 2 counts as two rows, also among the k best.
 
         Returns
         -------
@@ -413,21 +413,21 @@ def measure_of_scores(
         found, true = float(weights @ (scores > 0.0)), float(weights @ positive)
         both = float(weights @ (positive & (scores > 0.0)))
         return (1.0 + square) * both / (found + square * true) if both else 0.0
-    if not positive.any():
+    if not (positive if row_weights is None else row_weights[positive] > 0.0).any():
         raise ValueError(f"y has no positive row, so measure={name!r} is not defined")
     if measure.needs_floor:
         right, wrong = _counts(positive, scores, row_weights)
         precision, recall = _share(right, right + wrong), _share(right, right[-1:])
         value, other = (recall, precision) if name == "recall@precision" else (precision, recall)
         return float(value[other >= (measure.floor or 0.0)].max(initial=0.0))
-    if row_weights is not None:
-        raise ValueError(f"measure={name!r} counts rows, and takes no sample_weight")
-    n_positive = int(positive.sum())
-    count = n_positive if name == "prbep" else int(measure.k or 0)
-    if count > len(scores):
-        raise ValueError(f"X has {len(scores)} rows, fewer than k={count}")
-    found = _positive_among_best(positive, scores, count)
-    return found / (n_positive if name == "recall@k" else count)
+    right, wrong = _counts(positive, scores, row_weights)
+    total, n_positive = float(right[-1] + wrong[-1]), float(right[-1])
+    count = n_positive if name == "prbep" else float(measure.k or 0)
+    if count > total:
+        raise ValueError(f"X has {total:g} rows, fewer than k={count:g}")
+    # Of rows with equal scores a random choice, on average.
+    found = np.interp(count, np.append(0.0, right + wrong), np.append(0.0, right))
+    return float(found / (n_positive if name == "recall@k" else count))
 
 
 def _counts(positive: Bools, scores: Floats, row_weights: Floats | None) -> tuple[Floats, Floats]:
@@ -449,11 +449,3 @@ def _undefined(name: str, positive: Bools, scores: Floats, row_weights: Floats |
     """What scikit-learn makes of a measure that is not defined, with its warning."""
     measure = getattr(importlib.import_module("sklearn.metrics"), name)
     return float(measure(positive, scores, sample_weight=row_weights))
-
-
-def _positive_among_best(positive: Bools, scores: Floats, count: int) -> float:
-    """Positive rows among the best; of rows with equal scores a random choice, on average."""
-    last = np.partition(scores, len(scores) - count)[len(scores) - count]
-    above, equal = scores > last, scores == last
-    share = float(positive[equal].mean())
-    return float(positive[above].sum()) + (count - int(above.sum())) * share
