@@ -1,6 +1,15 @@
-"""Data sets for demonstrations and tests, made without a download."""
+"""Data sets: synthetic ones, made without a download, and public ones."""
 
 from .digit_words import DigitWords, make_digit_words
+from .public import (
+    fetch_conll2000,
+    fetch_conll2002,
+    fetch_mq2008,
+    fetch_ocr_letters,
+    fetch_scene,
+    fetch_ud_english_ewt,
+    fetch_yeast,
+)
 from .synthetic import (
     FACE_PARTS,
     FACE_TREE,
@@ -17,6 +26,13 @@ __all__ = [
     "DigitWords",
     "Faces",
     "HomologueSearch",
+    "fetch_conll2000",
+    "fetch_conll2002",
+    "fetch_mq2008",
+    "fetch_ocr_letters",
+    "fetch_scene",
+    "fetch_ud_english_ewt",
+    "fetch_yeast",
     "make_digit_words",
     "make_faces",
     "make_homologues",
