@@ -129,7 +129,7 @@ def test_answers_that_a_task_has(folder, task, capsys):
 
 def test_the_k_best_of_everything(folder, capsys):
     """The first is what predict gives, and scores are those of the estimator."""
-    for task in ("tag", "depend", "label-tree"):
+    for task in ("tag", "segment", "depend", "label-tree"):
         blocks = predicted(folder, task, "bare", capsys, "--k", "3").strip().split("\n\n")
         plain = predicted(folder, task, "bare", capsys).strip().split("\n\n")
         assert len(blocks) == 3 * len(plain), task

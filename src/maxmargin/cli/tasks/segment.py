@@ -35,6 +35,7 @@ class SegmentTask(Task):
     scores = "precision, recall and F1 of the segments of every type, as conlleval has them"
     losses = ("segments", "hamming", "f1", "zero-one")
     unit = "block"
+    answers = ("k", "scores")
     options = (
         "intercept",
         "templates",
@@ -74,10 +75,21 @@ class SegmentTask(Task):
 
     def predict(self, model: Model, source: Source, arguments: argparse.Namespace) -> str:
         """The columns of the file, with one more."""
-        from ..columns import read_tokens, write_tokens
+        from ...metrics import segments_to_tags
+        from ..columns import read_tokens, write_ranked_tokens, write_tokens
+        from ..evaluation import number_of_answers
 
         tokens = read_tokens(model, source, arguments)
-        return write_tokens(model, arguments, tokens, _predicted_tags(model, tokens))
+        k = number_of_answers(arguments)
+        if k is None:
+            return write_tokens(model, arguments, tokens, _predicted_tags(model, tokens))
+        ranked = [
+            [(segments_to_tags([segments], [length])[0], score) for segments, score in own]
+            for own, length in zip(
+                model.estimator.predict_k(tokens.inputs, k), _lengths(tokens), strict=True
+            )
+        ]
+        return write_ranked_tokens(model, arguments, tokens, ranked)
 
     def evaluate(self, model: Model, arguments: argparse.Namespace) -> Evaluation:
         """Scores of a segmenter as conlleval has them, and tables of them."""
@@ -178,5 +190,9 @@ def _predicted_tags(model: Model, tokens: Tokens) -> list[list[str]]:
     """Tags of the segments found."""
     from ...metrics import segments_to_tags
 
-    lengths = [stop - start for start, stop in pairwise(tokens.columns.offsets.tolist())]
-    return segments_to_tags(model.estimator.predict(tokens.inputs), lengths)
+    return segments_to_tags(model.estimator.predict(tokens.inputs), _lengths(tokens))
+
+
+def _lengths(tokens: Tokens) -> list[int]:
+    """Number of tokens of each sequence."""
+    return [stop - start for start, stop in pairwise(tokens.columns.offsets.tolist())]
