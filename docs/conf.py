@@ -34,6 +34,9 @@ extensions = [
 # -- Text ---------------------------------------------------------------------------------------
 myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
+suppress_warnings = [
+    "myst.xref_missing",  # included files link to others of the repository; tests check our pages
+]
 default_role = "code"
 
 # -- API ----------------------------------------------------------------------------------------
@@ -62,6 +65,8 @@ html_title = "maxmargin"
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
+    "header_links_before_dropdown": 8,
+    "show_nav_level": 2,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
@@ -75,7 +80,7 @@ if "MAXMARGIN_DOCS_URL" in os.environ:
         "json_url": f"{os.environ['MAXMARGIN_DOCS_URL']}/switcher.json",
         "version_match": os.environ["MAXMARGIN_DOCS_VERSION"],
     }
-html_sidebars = {"*": []}  # pages of no folder have no section to navigate
+html_sidebars = {"index": [], "benchmarks": []}  # they have no section to navigate
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]

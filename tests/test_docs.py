@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os.path
 import re
 import shlex
 from pathlib import Path
@@ -31,7 +32,7 @@ def linked_pages() -> set[str]:
         folder = path.parent.relative_to(DOCS)
         for tree in re.findall(r"^```\{toctree\}\n(.*?)^```", path.read_text("utf-8"), re.M | re.S):
             entries = [line for line in tree.split("\n") if line and not line.startswith(":")]
-            linked |= {(folder / entry).as_posix() for entry in entries}
+            linked |= {os.path.normpath(folder / entry) for entry in entries}
     return linked
 
 
@@ -63,6 +64,24 @@ def test_links_between_pages_lead_somewhere():
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text("utf-8")):
             if "gallery/" not in target:  # made by Sphinx
                 assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_links_of_the_readme_lead_to_files_of_the_repository():
+    """They are absolute, for package indexes show the README, too."""
+    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", (ROOT / "README.md").read_text("utf-8"))
+    assert len(targets) > 20
+    for target in targets:
+        match = re.fullmatch(
+            r"https://\S+/maxmargin/maxmargin/(?:(?:blob|tree)/)?main/(\S+)", target
+        )
+        assert match and (ROOT / match[1]).exists(), target
+
+
+def test_the_readme_is_short():
+    text = re.sub(
+        r"```.*?```|\(https?://[^)]*\)", "", (ROOT / "README.md").read_text("utf-8"), flags=re.S
+    )
+    assert len(re.findall(r"[A-Za-z0-9][\w.%-]*", text)) <= 700
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)

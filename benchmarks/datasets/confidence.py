@@ -18,11 +18,12 @@ import maxmargin as mm
 from maxmargin.core.formulation import C_from_paper
 from maxmargin.features import WindowFeatures, chunking_templates, ner_templates
 from maxmargin.formats import TokenColumns
-from maxmargin.metrics import Reliability, reliability
+from maxmargin.metrics import Reliability, chunk_f1, reliability
 
 from .. import tagging
 from ..case import Case, Contestant, Floats, Options, Outcome, Target
 from ..peers import crfsuite
+from ..timing import timed
 
 MOST_WORSE = 0.01  # ECE beyond CRFsuite's
 ITERATIONS = 100
@@ -91,6 +92,8 @@ def cases(options: Options) -> Iterator[Case]:
                         ("ECE of tags but O", "ece_inside", ""),
                         ("log loss of a token", "log_loss", ""),
                         ("right tags", "accuracy", "%"),
+                        ("F1 of chunks", "f1", "%"),
+                        ("training", "training_cpu", "s"),
                         ("temperature", "temperature", ""),
                         ("time", "cpu", "s"),
                     )
@@ -129,6 +132,8 @@ def _evaluate(
         "ece_inside": reliability(own[inside], right[inside]).ece,
         "log_loss": -float(np.log(np.maximum(P[known, gold[known]], 1e-15)).mean()),
         "accuracy": 100.0 * float(right.mean()),
+        "f1": 100.0
+        * chunk_f1(corpus.test.split(2), np.split(predicted, corpus.test.offsets[1:-1])),
     }
     if PEER in _FOUND[corpus.name] and label != PEER:
         measures["ece_beyond"] = found.ece - _FOUND[corpus.name][PEER].ece
@@ -143,6 +148,7 @@ class _Ours:
 
     def __call__(self) -> Outcome:
         corpus, test = self.corpus, self.corpus.test.select([0, 1])
+        _, training = timed(corpus.tagger)  # alone: calibration by folds trains five more
         if self.label == "by folds":
             tagger = corpus.tagger(probability=True)
         else:
@@ -152,6 +158,7 @@ class _Ours:
         predicted = [tag for tags in tagger.predict(test) for tag in tags]
         P = np.concatenate(tagger.predict_proba(test))
         measures = _evaluate(corpus, self.label, tagger.classes_.tolist(), predicted, P)
+        measures["training_cpu"] = training.cpu
         return Outcome({"temperature": tagger.calibration_.temperature, **measures})
 
 
@@ -173,7 +180,7 @@ class _Peer:
             trainer.append(tokens, tags)
         with tempfile.TemporaryDirectory() as folder:
             model = str(Path(folder) / "model")
-            trainer.train(model)
+            _, training = timed(lambda: trainer.train(model))
             tagger = pycrfsuite.Tagger()
             tagger.open(model)
             classes, predicted, rows = tagger.labels(), [], []
@@ -181,7 +188,8 @@ class _Peer:
                 predicted += tagger.tag(tokens)
                 rows += [[tagger.marginal(y, t) for y in classes] for t in range(len(tokens))]
         P = np.clip(np.array(rows), 0.0, 1.0)  # by rounding they may be a little more than 1
-        return Outcome(_evaluate(corpus, PEER, classes, predicted, P))
+        measures = _evaluate(corpus, PEER, classes, predicted, P)
+        return Outcome({"training_cpu": training.cpu, **measures})
 
 
 def _strings(features: WindowFeatures, data: TokenColumns) -> Iterator[list[list[str]]]:
