@@ -70,7 +70,7 @@ FORMS = ("dense", "sparse", "dict", "rows")
 class PythonClasses(Problem):
     """Classes as a user would write them, with joint features in any form.
 
-    All outputs share one feature, the last. The form "rows" has an oracle of its own, whose rows
+    All outputs share one feature, the last. The form "rows" has its own oracle, whose rows
     are all entries of both psi: those of the truth cancel only when added up.
     """
 

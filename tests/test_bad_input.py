@@ -225,7 +225,7 @@ class Signs(mm.Problem):
         return float(y != y_hat)
 
     def most_violated(self, x, y, w, rescaling):
-        if self.fault == "worse than the truth":
+        if self.fault == "worse than the gold output":
             return -y
         return max((1, -1), key=lambda c: float(c != y) + c * (w @ x))
 
@@ -249,9 +249,9 @@ def test_negative_loss_names_the_example():
 
 def test_oracle_worse_than_the_truth_is_warned_of():
     points = np.array([[5.0, 0.0], [-5.0, 0.5], [6.0, 0.0]])
-    with pytest.warns(UserWarning, match=r"example \d .* worse than the truth"):
+    with pytest.warns(UserWarning, match=r"example \d .* worse than the gold output"):
         mm.StructuralSVM(
-            Signs("worse than the truth"), C=10.0, tol=None, max_passes=20, random_state=0
+            Signs("worse than the gold output"), C=10.0, tol=None, max_passes=20, random_state=0
         ).fit(points, [1, -1, 1])
 
 
@@ -285,7 +285,7 @@ def test_a_certificate_that_is_none_is_not_passed_off_as_one(solver):
     for signal, (start, stop) in zip(signals, places, strict=True):
         signal[start:stop] += 3.0
     model = mm.StructuralSVM(Stretches(), rescaling="slack", solver=solver, random_state=0)
-    with pytest.warns(UserWarning, match="exceeds the primal value .* no certificate"):
+    with pytest.warns(UserWarning, match="exceeds the primal value .* not a certificate"):
         model.fit(signals, places)
     assert not model.result_.converged and model.result_.status == "inexact oracle"
 
@@ -496,7 +496,7 @@ IMAGES, PLACES = [np.ones((4, 4))] * 2, [[(1, 1)], (1, 1)]
         ),
         (
             lambda: mm.SequenceAligner(alphabet=[["A"]]).fit([("A", "A")], [[(0, 0)]]),
-            "alphabet has something that is no letter: unhashable type: 'list'",
+            "alphabet has an entry that is not a letter: unhashable type: 'list'",
         ),
         (
             lambda: mm.SequenceSegmenter().fit([X], [[np.array(3)]]),

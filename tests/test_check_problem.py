@@ -49,7 +49,7 @@ class Costed(mm.Problem):
 
 
 class Rows(Costed):
-    """With an oracle of its own, which makes the rows itself."""
+    """With its own oracle, which makes the rows itself."""
 
     most_violated = mm.Problem.most_violated
 

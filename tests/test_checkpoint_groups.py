@@ -165,7 +165,7 @@ def test_a_search_beside_another_training_is_refused_before_any_work(tmp_path):
     seen.clear()
     (tmp_path / "c").write_text("my thesis")
     (tmp_path / "c.1").unlink(missing_ok=True)
-    with pytest.raises(ValueError, match="there is a file of this name that is no checkpoint"):
+    with pytest.raises(ValueError, match="a file of this name exists and is not a checkpoint"):
         mm.SearchCV(model, [0.1, 1.0], cv=2).fit(X, y)
     assert not seen
 
@@ -186,5 +186,7 @@ def test_a_cluster_keeps_no_series(tmp_path):
     model = mm.SequenceTagger(checkpoint=tmp_path / "c", cluster="tcp://127.0.0.1:1")
     with pytest.raises(ValueError, match="a path of C is not kept on a cluster"):
         model.fit_path(X, y, [0.1, 1.0])
-    with pytest.raises(ValueError, match="labels known in part are not kept on a cluster"):
+    with pytest.raises(
+        ValueError, match="training on partially labelled data cannot be checkpointed on a cluster"
+    ):
         model.fit(X, [[None, *own[1:]] for own in y])

@@ -219,7 +219,7 @@ def test_damage_is_noticed_and_the_file_before_is_good(two_generations):
     for damaged in damages(data):
         path.write_bytes(damaged)
         path.with_name("c.1").write_bytes(older)
-        with pytest.warns(UserWarning, match="damaged checkpoint; training goes on from"):
+        with pytest.warns(UserWarning, match="damaged checkpoint; training resumes from"):
             found = training.solve(checkpoint=path, resume=True)
         assert outcome(found) == expected
 
@@ -238,7 +238,7 @@ def test_wrong_content_with_the_right_checksum(two_generations, old, new):
     assert len(old) == len(new) and old in path.read_bytes()
     body = path.read_bytes()[: -checkpoints.DIGEST].replace(old, new)
     path.write_bytes(body + hashlib.sha256(body).digest())
-    with pytest.warns(UserWarning, match=r"c: damaged checkpoint \(.*training goes on from"):
+    with pytest.warns(UserWarning, match=r"c: damaged checkpoint \(.*training resumes from"):
         assert outcome(training.solve(checkpoint=path, resume=True)) == expected
 
 
@@ -268,7 +268,7 @@ def test_what_is_damaged_does_not_take_the_place_of_what_is_good(two_generations
         patched.setattr(os, "replace", replace)
         training.solve(checkpoint=path, checkpoint_every=0.0, resume=True)
     assert not moved
-    with pytest.warns(UserWarning, match="goes on from the one before"):
+    with pytest.warns(UserWarning, match="resumes from the previous checkpoint"):
         assert outcome(training.solve(checkpoint=path, resume=True)) == expected
 
 
@@ -331,7 +331,7 @@ def test_other_files_are_left_alone(tmp_path):
         (tmp_path / name).unlink()
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         training.solve(checkpoint=tmp_path / "no" / "c")
-    with pytest.raises(ValueError, match="is no checkpoint"):
+    with pytest.raises(ValueError, match="is not a checkpoint"):
         training.solve(checkpoint=os.devnull)
 
 
@@ -368,7 +368,7 @@ def test_a_full_disk_is_told_once_and_the_old_files_stay(tmp_path, monkeypatch):
         found = training.solve(**failing(full, tmp_path, patched))
     assert outcome(found) == outcome(training.solve())
     (message,) = [str(w.message) for w in told if "checkpoint" in str(w.message)]
-    assert "could not be written (No space left on device); training goes on" in message
+    assert "could not be written (No space left on device); training continues" in message
     assert sorted(os.listdir(tmp_path)) == ["c", "c.1"]
     again = training.solve(checkpoint=tmp_path / "c", resume=True)
     assert outcome(again) == outcome(found)

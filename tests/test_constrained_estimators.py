@@ -48,7 +48,7 @@ def test_monotonic_features_by_name():
     by_name = mm.RankSVM(monotonic_cst={"a": -1, "e": 1}, random_state=0).fit(frame, y, qid=qid)
     by_place = mm.RankSVM(monotonic_cst=[-1, 0, 0, 0, 1], random_state=0)
     assert np.array_equal(by_name.coef_, by_place.fit(X, y, qid=qid).coef_)
-    with pytest.raises(ValueError, match="'f', which is no column"):
+    with pytest.raises(ValueError, match="'f', which is not a column"):
         mm.RankSVM(monotonic_cst={"f": 1}).fit(frame, y, qid=qid)
     with pytest.raises(ValueError, match="names of features, but X has none"):
         mm.RankSVM(monotonic_cst={"a": 1}).fit(X, y, qid=qid)

@@ -128,7 +128,7 @@ def test_partial_fit_with_costs():
         ({"loss": {("A", "O"): "dear"}}, "expected a number"),
         ({"loss": {"A": 3.0}}, "true label: {predicted label: cost}"),
         ({"loss": [[0.0, 1.0], [1.0]]}, "3 rows of 3"),
-        ({"class_weight": {"Q": 2.0}}, "'Q', which is no class of y"),
+        ({"class_weight": {"Q": 2.0}}, "'Q', which is not a class of y"),
         ({"class_weight": {"A": -2.0}}, "is -2.0; weights must be finite"),
         ({"class_weight": "even"}, "must be None, 'balanced' or a mapping"),
     ],
@@ -140,7 +140,7 @@ def test_what_is_refused(options, message):
 
 def test_labels_in_tables_that_y_lacks():
     X, y = sentences()
-    with pytest.warns(UserWarning, match="costs of 'Q', which is no label of y"):
+    with pytest.warns(UserWarning, match="costs of 'Q', which is not a label in y"):
         tagger(loss={("Q", "A"): 3.0}, max_passes=1, tol=None).fit(X, y)
     numbers = [[ord(label) for label in labels] for labels in y]
     with pytest.raises(ValueError, match=r"'65', of type str; the label of y is 65, of type int"):
@@ -419,7 +419,7 @@ def test_mean_cost():
     assert mean_cost([["A"], ["O", "B"]], [["O"], ["B", "B"]], DEAR) == pytest.approx(5.0 / 3.0)
     assert mean_cost(["A", "O"], ["O", "O"], MATRIX, labels=["A", "B", "O"]) == 2.0
     assert mean_cost([0, 1], np.array([1, 1]), {(0, 1): 3.0}) == 1.5
-    with pytest.raises(ValueError, match="'Q' is none of the labels 'A', 'B', 'O'"):
+    with pytest.raises(ValueError, match="'Q' is not one of the labels 'A', 'B', 'O'"):
         mean_cost(["Q"], ["A"], MATRIX, labels=["A", "B", "O"])
     with pytest.raises(ValueError, match="y_true has 1 labels, y_pred has 2"):
         mean_cost(["A"], ["A", "B"], DEAR)

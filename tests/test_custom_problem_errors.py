@@ -92,7 +92,7 @@ def test_methods_that_return_nonsense(methods, message):
             r"loss -1\.0 for example \d; losses must be",
         ),
         ({"loss": lambda self, y, z: np.nan}, r"loss nan for example \d; losses must be finite"),
-        ({"loss_unit": 2.0}, r"loss 1 for example \d, which is no multiple of .* loss_unit 2"),
+        ({"loss_unit": 2.0}, r"loss 1 for example \d, which is not a multiple of .* loss_unit 2"),
         ({"loss_unit": -1.0}, r"loss_unit must be a finite number >= 0, got -1\.0"),
         ({"loss_unit": np.nan}, r"loss_unit must be a finite number >= 0, got nan"),
         ({"loss_unit": "a"}, r"loss_unit must be a finite number >= 0, got 'a'"),
@@ -170,7 +170,10 @@ def change_weights(self, x, y, w, rescaling):
     ("methods", "message"),
     [
         ({"most_violated": change_weights}, r"most_violated has changed the weights .* 1, .* to 5"),
-        ({"loss_unit": 2.0}, r"loss\(y, y_hat\) is 1\.0 for example \d, which is no multiple of"),
+        (
+            {"loss_unit": 2.0},
+            r"loss\(y, y_hat\) is 1\.0 for example \d, which is not a multiple of",
+        ),
         ({"predict": lambda self, x, w: None}, r"predict returned None for example 0; is a return"),
     ],
 )

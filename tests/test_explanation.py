@@ -307,7 +307,7 @@ def test_measures_of_two_classes(as_input):
         assert (found.output, found.margin) == (label, pytest.approx(abs(score)))
         assert found.rival == ("no" if label == "yes" else "yes")
         assert model.explain(as_input(x[None]), label).decisions[0].evidence == ()
-    with pytest.raises(ValueError, match="none of the classes"):
+    with pytest.raises(ValueError, match="not one of the classes"):
         model.explain(X[0], "maybe")
     kernel = mm.PerformanceSVM(measure="f1", kernel="rbf", random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="kernel='linear'"):
@@ -327,7 +327,7 @@ def test_grades(loss):
         for rival in range(4):
             compared = model.explain(x, rival)
             assert compared.margin == pytest.approx(scores[grade] - scores[rival], abs=1e-9)
-    with pytest.raises(ValueError, match="none of the grades"):
+    with pytest.raises(ValueError, match="not one of the grades"):
         model.explain(X[0], 9)
 
 

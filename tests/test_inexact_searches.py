@@ -234,7 +234,7 @@ def test_predictions_leave_the_bounds_alone():
     [
         (lambda n: np.full(n, -5.0), r"bound for example 0 is -5, but the candidate itself"),
         (lambda n: np.full(n, np.nan), r"bound for example 0 is nan"),
-        (lambda n: np.zeros(n + 1), r"asked for 6 examples and returned bounds of shape \(7,\)"),
+        (lambda n: np.zeros(n + 1), r"called for 6 examples and returned bounds of shape \(7,\)"),
     ],
 )
 def test_bounds_that_are_none(bounds, message):

@@ -404,7 +404,7 @@ def test_bad_parameters():
     with pytest.raises(ValueError, match=r"Only binary .*y has 3 classes \(0, 1, 2\).*needs 2"):
         mm.PerformanceSVM().fit(X[:3], [0, 1, 2])
     model = mm.PerformanceSVM().fit(X, y)
-    with pytest.raises(ValueError, match=r"y\[1\] is 7, which is none of the classes \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"y\[1\] is 7, which is not one of the classes \[0, 1\]"):
         model.score(X[:2], np.array([0, 7]))
     with pytest.raises(ValueError, match="y has no positive row"):
         mm.PerformanceSVM(measure="prbep").fit(X, y).score(X[:2], [0, 0])

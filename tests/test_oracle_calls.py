@@ -145,7 +145,7 @@ def test_candidates_worse_than_the_given_output_are_told_once():
 
     duck = SimpleNamespace(n_examples=1, n_features=1, oracle=poor)
     asked = Oracle(duck, Formulation())
-    with pytest.warns(UserWarning, match="example 0 has value -2, worse than the truth"):
+    with pytest.warns(UserWarning, match="example 0 has value -2, worse than the gold output"):
         asked.violations(np.array([3.0]))
     asked.violations(np.array([3.0]))  # a second warning would be an error
     unscaled = Oracle(duck, Formulation("none"))

@@ -240,7 +240,7 @@ def test_check_estimator():
         ({}, Y[:-1], "X has 200 examples but y has 199"),
         ({}, np.zeros(200), r"y has one class, 0.0; expected 2 grades or more"),
         ({}, X[:, 0], "200 different real values; if these are grades"),
-        ({"grades": [0, 1, 2]}, Y, r"y\[\d+\] is 3, which is none of the grades \[0, 1, 2\]"),
+        ({"grades": [0, 1, 2]}, Y, r"y\[\d+\] is 3, which is not one of the grades \[0, 1, 2\]"),
         ({"grades": [0, 1, 1]}, Y, "grades must be 2 different values or more"),
         ({"grades": "abc"}, Y, "grades must be a list of them, got 'abc'"),
         ({"grades": [0, None]}, Y, "grades must be 2 different values or more"),

@@ -234,7 +234,7 @@ def test_only_our_estimators_have_paths():
         ({}, "many", "positive, finite .* got 'many'"),
         ({}, {1.0}, "positive, finite"),
         ({"slack": "none", "solver": "n-slack"}, [1.0], "has no C"),
-        ({"solver": "sgd"}, [1.0], "certifies nothing"),
+        ({"solver": "sgd"}, [1.0], "returns no certificate"),
         ({"tol": None, "max_passes": 3}, [1.0], "needs a precision"),
     ],
 )

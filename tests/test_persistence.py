@@ -373,7 +373,9 @@ def test_files_that_unpack_to_far_more_than_models_do_are_refused(classifier, tm
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("arrays/99.npy", bytes(10**8))
     assert path.stat().st_size < 2 * 10**5
-    with pytest.raises(ValueError, match=r"model\.mm: \d+ bytes that unpack to 95 MB are no model"):
+    with pytest.raises(
+        ValueError, match=r"model\.mm: \d+ bytes that unpack to 95 MB are not a maxmargin model"
+    ):
         mm.load(path)
 
 

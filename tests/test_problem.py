@@ -240,7 +240,7 @@ BROKEN = {
     LossAtTheTruth: r"loss\(y, y\) is 0\.25 for example 0; it must be 0",
     InfiniteLoss: r"loss inf for example \d; losses must be finite",
     NotANumberLoss: r"loss nan for example \d; losses must be finite",
-    WorseThanTheTruth: r"margin oracle's candidate for example \d has value -.* than the truth",
+    WorseThanTheTruth: r"margin oracle's candidate for example \d has value -.* the gold output",
     NotTheBest: r"margin oracle's candidate for example \d has value .*a listed output \(2\) has",
     ForgetsTheLoss: r"margin oracle's candidate for example \d has value",
     IgnoresTheRescaling: r"slack oracle's candidate for example \d has value",
@@ -411,7 +411,7 @@ def test_infinite_features_are_errors():
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_an_oracle_worse_than_the_truth_is_warned_of(solver):
-    with pytest.warns(UserWarning, match=r"example \d+.*worse than the truth.*check_problem"):
+    with pytest.warns(UserWarning, match=r"example \d+.*worse than the gold output.*check_problem"):
         train(bound_to_easy_examples(WorseThanTheTruth), solver)
 
 
@@ -434,7 +434,7 @@ def test_the_warning_comes_once():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         train(bound_to_easy_examples(WorseThanTheTruth))
-    assert sum("worse than the truth" in str(one.message) for one in caught) == 1
+    assert sum("worse than the gold output" in str(one.message) for one in caught) == 1
 
 
 @pytest.mark.parametrize("solver", L1_SOLVERS)

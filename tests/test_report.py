@@ -282,7 +282,7 @@ def test_outputs_that_are_not_known_are_refused():
         with pytest.raises(ValueError, match=r"y\[1\], token 2: .* is not known"):
             tagger.report(X, [y[0], [*y[1][:2], unknown], *y[2:]])
     grader, (X, _), _ = _grades()
-    with pytest.raises(ValueError, match="example 0: 7 is none of the grades"):
+    with pytest.raises(ValueError, match="example 0: 7 is not one of the grades"):
         grader.report(X, [7] * len(X))
 
 

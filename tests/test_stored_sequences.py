@@ -59,14 +59,14 @@ def test_a_part_is_mapped_too_and_finds_its_way_to_another_process(stored):
         assert part.labels.classes == whole.labels.classes
         assert is_mapped(part.tokens.indices)
     assert np.array_equal(whole.part(3, 9).part(1, 2).offsets, whole.part(4, 5).offsets)
-    with pytest.raises(ValueError, match="has sequences 0 to 11, asked for 5 to 12"):
+    with pytest.raises(ValueError, match="has sequences 0 to 11, got a request for 5 to 12"):
         PackedSequences.open(stored[0], 5, 13)
 
 
 def test_a_part_has_no_sequences_of_others(stored):
     part = PackedSequences.open(stored[0], 3, 9)
     for first, end in ((-1, 3), (2, 7), (4, 4)):
-        with pytest.raises(ValueError, match="there are sequences 0 to 5, asked for"):
+        with pytest.raises(ValueError, match="there are sequences 0 to 5, got a request for"):
             part.part(first, end)
 
 

@@ -82,7 +82,7 @@ def check_problem(
     in_python = min(len(problem.X), len(problem.Y)) >= n and _has_losses(problem)
     if not in_python and (outputs is not None or candidates is not None):
         raise ValueError(
-            f"{type(problem).__name__} holds its examples in a form of its own; to compare outputs "
+            f"{type(problem).__name__} stores its examples in another form; to compare outputs, "
             "check_problem needs X, Y, joint_feature, loss and predict"
         )
     indices = np.arange(n)
@@ -189,7 +189,7 @@ class _OracleResult(NamedTuple):
             if found < -_tolerance(found):
                 raise ValueError(
                     f"{self.name} candidate for example {i} has value {found:.6g}, worse than the "
-                    f"truth, whose value is 0: {self.method} does not find the best"
+                    f"gold output, whose value is 0: {self.method} does not find the best"
                 )
 
     @property
@@ -237,7 +237,7 @@ class _OracleResult(NamedTuple):
         if abs(first - second) > _tolerance(float(first)):
             raise ValueError(
                 f"{self.name} candidate for example {i} has value {first:.6g} in a batch, but "
-                f"{second:.6g} when it is asked for alone"
+                f"{second:.6g} in a call for it alone"
             )
 
 
@@ -310,7 +310,7 @@ class _Example:
         unit = self.problem.loss_unit
         if unit > 0 and abs(loss - unit * round(loss / unit)) > 1e-9 * loss:
             raise ValueError(
-                f"loss(y, y_hat) is {loss} for example {self.i}, which is no multiple of the "
+                f"loss(y, y_hat) is {loss} for example {self.i}, which is not a multiple of the "
                 f"problem's loss_unit {unit:g}"
             )
         return loss

@@ -135,8 +135,8 @@ class Checkpoint:
             if not self._failed:
                 warn_user(
                     f"{self.path}: the checkpoint could not be written "
-                    f"({error.strerror or error}); training goes on, and what was written before "
-                    "stays"
+                    f"({error.strerror or error}); training continues, and the previous checkpoint "
+                    "is kept"
                 )
             self._failed = True
         self._due = time.monotonic() + self.every
@@ -161,7 +161,7 @@ class Checkpoint:
             self._check_identity(path, content.identity)
             if damage:
                 self._keeps_last = False
-                warn_user(f"{damage[0]}; training goes on from the one before, {path}")
+                warn_user(f"{damage[0]}; training resumes from the previous checkpoint, {path}")
             logger.info("training goes on from %s", path)
             return content.arrays, content.finished
         if damage:
@@ -191,7 +191,7 @@ def check_location(path: PathLike) -> None:
         if os.path.lexists(name) and not _may_be_checkpoint(name):
             if os.path.isfile(name) and os.path.exists(older) and name != older:
                 continue  # beside a checkpoint: a damaged one
-            raise ValueError(f"{name}: there is a file of this name that is no checkpoint")
+            raise ValueError(f"{name}: a file of this name exists and is not a checkpoint")
 
 
 def identity_at(path: PathLike) -> dict[str, str] | None:

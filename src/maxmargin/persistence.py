@@ -470,7 +470,7 @@ def _check_unpacked_size(path: PathLike, archive: zipfile.ZipFile, size: int) ->
     unpacked = sum(member.file_size for member in archive.infolist())
     if unpacked > MOST_SMALL + MOST_RATIO * size:
         raise _Refused(
-            f"{path}: {size} bytes that unpack to {unpacked >> 20} MB are no model of maxmargin"
+            f"{path}: {size} bytes that unpack to {unpacked >> 20} MB are not a maxmargin model"
         )
 
 

@@ -31,7 +31,7 @@ def show_versions() -> None:
     >>> import maxmargin as mm
     >>> mm.show_versions()  # doctest: +SKIP
     """
-    sections = {
+    sections: dict[str, dict[str, object]] = {
         "System": {
             "maxmargin": __version__,
             "python": sys.version.replace("\n", " "),

@@ -178,7 +178,7 @@ def validate_planes(planes: Planes, indices: Ints, n_features: int) -> None:
     losses = np.asarray(planes.losses)
     if losses.shape != (len(indices),) or len(planes.indptr) != len(indices) + 1:
         raise ValueError(
-            f"the oracle was asked for {len(indices)} examples and returned {len(losses)} losses "
+            f"the oracle was called for {len(indices)} examples and returned {len(losses)} losses "
             f"and {len(planes.indptr) - 1} rows"
         )
     n_entries = len(planes.indices)
@@ -237,7 +237,7 @@ def validate_bounds(bounds: Floats, indices: Ints) -> None:
     """Raise ValueError, naming the example, if an answer's bounds cannot be used."""
     if bounds.shape != (len(indices),):
         raise ValueError(
-            f"the oracle was asked for {len(indices)} examples and returned bounds of shape "
+            f"the oracle was called for {len(indices)} examples and returned bounds of shape "
             f"{bounds.shape}"
         )
     if np.isnan(bounds).any():

@@ -222,8 +222,8 @@ class Problem:
             rows are empty, with loss 0.
         """
         raise ValueError(
-            f"{type(self).__name__} has no search for the k best outputs; use a solver that asks "
-            "for one candidate at a time, or define k_best()"
+            f"{type(self).__name__} has no search for the k best outputs; use a solver that needs "
+            "one candidate at a time, or define k_best()"
         )
 
     def predictions(self, indices: Ints, w: Floats) -> Planes:

@@ -313,7 +313,7 @@ class Oracle:
             self._compares = False
             warn_user(
                 f"the oracle's candidate for example {examples[worst]} has value "
-                f"{values[worst]:.4g}, worse than the truth (0): the oracle is not exact and "
+                f"{values[worst]:.4g}, worse than the gold output (0): the oracle is not exact and "
                 "gaps are not certificates; check_problem() may say why"
             )
 

@@ -82,7 +82,7 @@ class PackedExamples(Sequence[Any]):
 
 
 class PackedProblem(Problem):
-    """A problem with an oracle of its own, which keeps its examples packed.
+    """A problem with its own oracle, which keeps its examples packed.
 
     ``X``, ``Y``, ``joint_feature``, ``loss`` and ``predict`` say what the oracle computes, one
     example at a time, for `check_problem` and for a reader; no solver asks for them.

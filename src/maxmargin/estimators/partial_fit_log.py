@@ -75,9 +75,9 @@ class PartialFitLog:
         if call != self.done[k]:
             raise ValueError(
                 f"{self.file.path}: the checkpoint has {len(self.done)} calls of partial_fit, and "
-                f"number {k + 1} is not this one. To go on make the same calls from the first one "
-                "on, with the same examples and parameters; those that were over return at once. "
-                "To train on other examples remove the file, or set resume=False"
+                f"number {k + 1} is not this one. To resume, make the same calls from the first "
+                "one on, with the same examples and parameters; calls that are already done "
+                "return at once. To train on other examples remove the file, or set resume=False"
             )
         return True
 

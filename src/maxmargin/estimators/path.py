@@ -178,11 +178,11 @@ def path(
     check_estimator(estimator)
     values = checked_Cs(Cs)
     if estimator.slack == "none":
-        raise NoPathError("slack='none' has no C, so there is no path of it")
+        raise NoPathError("slack='none' has no C, so there is no path to compute")
     if is_online(estimator.solver):
         raise NoPathError(
-            f"solver {estimator.solver!r} certifies nothing by itself, and has no multipliers to "
-            "start the next C from; use another one, such as 'auto'"
+            f"solver {estimator.solver!r} returns no certificate and no multipliers to start the "
+            "next C from; use another one, such as 'auto'"
         )
     if cover and estimator.tol is None and estimator.epsilon is None:
         raise ValueError("cover=True needs a precision: set tol or epsilon of the estimator")
@@ -192,7 +192,8 @@ def path(
         reached = max(point.high for point in points)
         if reached < values.max() and fitted.result_.status != "interrupted":
             warn_user(
-                f"intervals of C are too narrow to go on beyond C={reached:g}; allow a larger gap",
+                f"intervals of C are too narrow to continue beyond C={reached:g}; allow a larger "
+                "gap",
                 ConvergenceWarning,
             )
     return RegularizationPath(fitted, points, following)

@@ -341,11 +341,14 @@ class Trainer(Generic[Estimator]):
         """Complete and train in turn, where labels are partially known."""
         model: Any = self.model
         if model.slack == "none":
-            raise ValueError("labels that are known in part need slacks: set slack='l1' or 'l2'")
+            raise ValueError("partially labelled data need slacks: set slack='l1' or 'l2'")
         if self.choice is not None:
             raise ValueError("weights are chosen by held-out data where all labels are known")
         if model.checkpoint is not None and model.cluster is not None:
-            raise ValueError("checkpoint: labels known in part are not kept on a cluster")
+            raise ValueError(
+                "checkpoint: training on partially labelled data cannot be checkpointed on a "
+                "cluster"
+            )
         problem: PartialProblem = examples.make_problem()
         C, weights = float(model.C), examples.sample_weight
         _show_size(model, problem)

@@ -96,7 +96,9 @@ class StoredSequences(PackedSequences):
         """
         n = self.end - self.first
         if not 0 <= first < end <= n:
-            raise ValueError(f"there are sequences 0 to {n - 1}, asked for {first} to {end - 1}")
+            raise ValueError(
+                f"there are sequences 0 to {n - 1}, got a request for {first} to {end - 1}"
+            )
         return _reopen(self.path, self.first + first, self.first + end, self._checksum)
 
     def __reduce__(self) -> tuple[Callable[..., StoredSequences], tuple[Any, ...]]:
@@ -329,7 +331,9 @@ def open_packed(
         raise ValueError(f"{path}: damaged, its arrays do not fit each other")
     end = n if end is None else end
     if not 0 <= first < end <= n:
-        raise ValueError(f"{path} has sequences 0 to {n - 1}, asked for {first} to {end - 1}")
+        raise ValueError(
+            f"{path} has sequences 0 to {n - 1}, got a request for {first} to {end - 1}"
+        )
     t0, t1 = int(offsets[first]), int(offsets[end])
     e0, e1 = int(indptr[t0]), int(indptr[t1])
     # scipy would make both index types the same, and copy the longer array for it.

@@ -45,7 +45,9 @@ def array_from(form: str, dtype: str, content: NDArray[Any]) -> NDArray[Any]:
     if not is_known or kind.kind not in "iuf":
         raise ValueError(f"arrays of type {dtype} have no form {form!r}")
     if content.dtype != np.uint8 or content.ndim != 2 or len(content) != kind.itemsize:
-        raise ValueError(f"{content.dtype} of shape {content.shape} are no bytes of {dtype}")
+        raise ValueError(
+            f"{content.dtype} of shape {content.shape} cannot be read as bytes of {dtype}"
+        )
     values = np.ascontiguousarray(content.T).reshape(-1).view(kind.newbyteorder("<"))
     values = values.astype(kind.newbyteorder("="), copy=False)
     if form == "differences":

@@ -81,7 +81,7 @@ def as_tree(value: Any) -> Tree:
     Raises
     ------
     ValueError
-        If it is none of these, or a word has no tag of its own.
+        If it is none of these, or a word has no tag.
     """
     if isinstance(value, Tree):
         return value
@@ -235,7 +235,7 @@ def _make(label: str, children: list[Tree | str]) -> Tree:
     """A node, once its children are known to be subtrees or one word."""
     words = [child for child in children if isinstance(child, str)]
     if words and len(children) > 1:
-        raise ValueError(f"the word {words[0]!r:.40} below {label!r:.40} has no tag of its own")
+        raise ValueError(f"the word {words[0]!r:.40} below {label!r:.40} has no tag")
     if not children:
         raise ValueError(f"nothing is below {label!r:.40}")
     return Tree(label, tuple(children))

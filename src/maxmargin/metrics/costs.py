@@ -58,7 +58,7 @@ def mean_cost(
     number = {label: k for k, label in enumerate(order)}
     unknown = [label for label in (*true, *predicted) if label not in number]
     if unknown:
-        raise ValueError(f"{unknown[0]!r:.40} is none of the labels {_shown(order)}")
+        raise ValueError(f"{unknown[0]!r:.40} is not one of the labels {_shown(order)}")
     rows, columns = ([number[label] for label in given] for given in (true, predicted))
     return float(matrix[rows, columns].mean())
 
@@ -155,7 +155,7 @@ def _pairs(
             found.append(((number[true], number[predicted]), cost))
     if unknown and are_all:  # no error: a fold may lack a label
         warn_user(
-            f"loss has costs of {unknown[0]!r:.40}, which is no label of y; labels are "
+            f"loss has costs of {unknown[0]!r:.40}, which is not a label in y; labels are "
             f"{_shown(labels)}"
         )
     return found

@@ -287,7 +287,7 @@ def grade_scores(
             name = "y_true" if i < len(y_true) else "y_pred"
             raise ValueError(
                 f"{name}[{i % len(y_true)}] is {grade!r:.40} ({type(grade).__name__}), which is "
-                f"none of the grades {order!r:.80}"
+                f"not one of the grades {order!r:.80}"
             )
     true, found = (np.array([place[grade] for grade in y]) for y in (y_true, y_pred))
     far = np.abs(true - found)

@@ -334,8 +334,8 @@ def tally_of_grades(gold: Sequence[Any], predicted: Sequence[Any], grades: Seque
     for i, grade in enumerate(gold):
         if grade not in place:
             raise ValueError(
-                f"example {i}: {grade!r:.40} is none of the grades {list(grades)!r:.80}, so how "
-                "far off a prediction is, is not known"
+                f"example {i}: {grade!r:.40} is not one of the grades {list(grades)!r:.80}, so the "
+                "error of its prediction is not defined"
             )
     true, found = (np.array([place[grade] for grade in ys]) for ys in (gold, predicted))
     far = np.abs(true - found)

@@ -138,8 +138,8 @@ class MarginSearch:
         loss = float(planes.losses[0])
         if self.unit > 0.0 and abs(loss - self.unit * round(loss / self.unit)) > 1e-9 * loss:
             raise ValueError(
-                f"the margin oracle returned loss {loss:.6g} for example {i}, which is no multiple "
-                f"of the problem's loss_unit {self.unit:g}"
+                f"the margin oracle returned loss {loss:.6g} for example {i}, which is not a "
+                f"multiple of the problem's loss_unit {self.unit:g}"
             )
         indices, values = np.asarray(planes.indices), np.asarray(planes.values, np.float64)
         gain = -float(values @ w[indices])

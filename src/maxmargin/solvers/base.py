@@ -263,7 +263,7 @@ def check_numbers(given: Any, C: Any) -> None:
     if not is_at_least(given.cache_mb, 0):
         raise ValueError(f"cache_mb must be a finite number >= 0, got {given.cache_mb!r}")
     if given.resume and given.checkpoint is None:
-        raise ValueError("resume needs checkpoint, the file to go on from")
+        raise ValueError("resume needs checkpoint, the file to resume from")
     check_n_jobs(given.n_jobs)
 
 

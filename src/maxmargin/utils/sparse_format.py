@@ -159,7 +159,7 @@ def _check_places(rows: NDArray[Any], columns: Any, width: int) -> None:
 def _check_array(name: str, array: Any, n_axes: int, kinds: str = "") -> None:
     """Check that this is an array of these axes, and of one of these kinds."""
     if not isinstance(array, np.ndarray):
-        raise ValueError(f"{name} is no array, but {type(array).__name__}")
+        raise ValueError(f"{name} is not an array but {type(array).__name__}")
     if array.ndim != n_axes:
         raise ValueError(f"{name} has the shape {array.shape}, expected {n_axes} axes")
     if kinds and array.dtype.kind not in kinds:

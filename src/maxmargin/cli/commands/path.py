@@ -169,7 +169,7 @@ def _check_path_options(arguments: argparse.Namespace) -> None:
     from ...solvers import is_online
 
     if arguments.slack == "none":
-        raise UsageError("--slack none has no C, so there is no path of it")
+        raise UsageError("--slack none has no C, so there is no path to compute")
     if is_online(arguments.solver):
         raise UsageError(f"--solver {arguments.solver} has no path of C; use another one")
 

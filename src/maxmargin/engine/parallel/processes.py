@@ -105,7 +105,7 @@ class Processes:
             except Exception as error:
                 warn_user(
                     f"n_jobs={self.count}, but the problem cannot be sent to other processes, so "
-                    f"that one searches alone: {type(error).__name__}: {error}"
+                    f"inference runs in one process: {type(error).__name__}: {error}"
                 )
                 self.forget()
                 self.count = 1

@@ -566,7 +566,7 @@ class ShardedStore:
         for k, store in enumerate(self.stores):
             store.restore({**strip_prefix(f"share{k}", arrays), "w": own["w"]})
             if store.blocks.count[own["owner"] != k].any():
-                raise ValueError(f"share{k}: has planes of examples of other shares")
+                raise ValueError(f"share{k}: has planes of examples that belong to other shards")
         self._base, self._owner, self.dual_now = own["w"], own["owner"], own["dual_now"]
         self._unite()
         _, self._other_work, self._remembered, self._n_improved = counted

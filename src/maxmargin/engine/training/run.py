@@ -424,9 +424,9 @@ class Run(Checkpointable, ABC):
                 warn_user(
                     f"the dual value {certificate.dual:.6g} exceeds the primal value "
                     f"{certificate.primal:.6g}: the oracle does not find the most violated output, "
-                    "or gives bounds that are none, and the gap is no certificate; "
-                    "check_problem(problem, rescalings=[...]) says where, with the rescaling that "
-                    "is trained with"
+                    "or its bounds are wrong, and the gap is not a certificate; "
+                    "check_problem(problem, rescalings=[...]) shows where (pass the rescaling used "
+                    "in training)"
                 )
         return Result(
             w=self.oracle.weights(w),

@@ -89,8 +89,8 @@ def _listed_factors(class_weight: Mapping[Any, Any], classes: list[Any]) -> Floa
         )
     if missing and extra:  # as scikit-learn has it: a fold may lack a class
         raise ValueError(
-            f"class_weight has {extra[0]!r:.40}, which is no class of y (a misspelling? there is "
-            f"nothing for {missing[0]!r:.40})"
+            f"class_weight has {extra[0]!r:.40}, which is not a class of y (a misspelling? there "
+            f"is nothing for {missing[0]!r:.40})"
         )
     factors = np.array([_number(class_weight, label) for label in classes])
     bad = np.flatnonzero(~(factors >= 0.0) | ~np.isfinite(factors))

@@ -54,7 +54,7 @@ def letters_of(strings: list[Any], alphabet: Any = None) -> list[Any]:
         try:
             n_different = len(set(letters))
         except TypeError as error:
-            raise ValueError(f"alphabet has something that is no letter: {error}") from None
+            raise ValueError(f"alphabet has an entry that is not a letter: {error}") from None
         if n_different != len(letters):
             raise ValueError(f"alphabet has a letter twice: {alphabet!r:.60}")
     else:
@@ -83,7 +83,7 @@ def encode(strings: list[Any], alphabet: list[Any], *, warn: bool = False) -> St
     try:
         packed = pack_strings([[code.get(letter, unknown) for letter in s] for s in strings])
     except TypeError as error:
-        raise ValueError(f"a sequence has a letter that is no key: {error}") from None
+        raise ValueError(f"a sequence has a letter that is not a key: {error}") from None
     bad = np.flatnonzero(packed.letters == unknown)
     if len(bad):
         i = int(np.searchsorted(packed.offsets, bad[0], side="right")) - 1

@@ -167,7 +167,7 @@ def longest_by_label(
         if not isinstance(most, Integral) or most < 1:
             raise ValueError(f"max_length must be a whole number >= 1, got {most!r}")
         if label not in labels:
-            raise ValueError(f"max_length has {label!r}, which is no label of a segment of y")
+            raise ValueError(f"max_length has {label!r}, which is not a segment label in y")
     seen = dict.fromkeys(labels, 1)
     for start, stop, label in chain.from_iterable(segments):
         seen[label] = max(seen[label], stop - start)

@@ -491,7 +491,7 @@ class SequenceSegmenter(MaxMarginEstimator):
             raise ValueError(f"where must be one of {', '.join(map(repr, PLACES))}, got {where!r}")
         self._check_fitted()
         if where == "last" and not self._decoder.layout.last_tokens:
-            raise ValueError("last tokens have no weights of their own: last_tokens is False")
+            raise ValueError("last tokens have no separate weights: last_tokens is False")
         weights = self._decoder.layout.of_tokens(self._weights)
         labels, K = self.classes_.tolist(), len(self.classes_)
         first = 0 if where == "inside" else K + 1 + K * (where == "last")

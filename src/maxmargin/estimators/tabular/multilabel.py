@@ -41,8 +41,8 @@ class _MethodWithoutEdges(ConditionalMethod):
         """See `ConditionalMethod`."""
         if len(estimator.edges_) if hasattr(estimator, "edges_") else estimator.edges is not None:
             raise AttributeError(
-                f"{self.method.__name__} needs labels without edges: others have no scores of "
-                "their own"
+                f"{self.method.__name__} needs labels without edges: with edges, single labels "
+                "have no scores"
             )
 
 

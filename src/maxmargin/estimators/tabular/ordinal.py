@@ -355,7 +355,8 @@ class OrdinalSVM(Classifier, TabularEstimator):
         if codes.min(initial=0) < 0:
             i = int(np.argmin(codes))
             raise ValueError(
-                f"y[{i}] is {values[i]!r:.40}, which is none of the grades {self.classes_.tolist()}"
+                f"y[{i}] is {values[i]!r:.40}, which is not one of the grades "
+                f"{self.classes_.tolist()}"
             )
         return codes
 

@@ -267,7 +267,7 @@ class PerformanceSVM(KernelParameters, Classifier, TabularEstimator):
         row, labels = one_row(x), self.classes_.tolist()
         chosen = int(self.decision_function(row)[0] > 0.0)
         if y_hat is not None and y_hat not in labels:
-            raise ValueError(f"y_hat is {y_hat!r:.40}, which is none of the classes {labels}")
+            raise ValueError(f"y_hat is {y_hat!r:.40}, which is not one of the classes {labels}")
         rival = 1 - chosen if y_hat is None else labels.index(y_hat)
         weights = (rival != chosen) * (1.0 if chosen else -1.0) * self._decision_weights()[0]
         evidence = self._input_evidence(row, weights)
@@ -318,7 +318,7 @@ class PerformanceSVM(KernelParameters, Classifier, TabularEstimator):
         unknown = np.flatnonzero(~np.isin(y, self.classes_))
         if len(unknown):
             raise ValueError(
-                f"y[{unknown[0]}] is {y.tolist()[unknown[0]]!r}, which is none of the classes "
+                f"y[{unknown[0]}] is {y.tolist()[unknown[0]]!r}, which is not one of the classes "
                 f"{self.classes_.tolist()}"
             )
         positive: Bools = y == self.classes_[1]

@@ -438,5 +438,5 @@ def _by_name(given: Mapping[Any, Any], n_features: int, names: Any) -> list[Any]
         )
     unknown = [name for name in given if name not in set(names)]
     if unknown:
-        raise ValueError(f"monotonic_cst has {unknown[0]!r}, which is no column of X")
+        raise ValueError(f"monotonic_cst has {unknown[0]!r}, which is not a column of X")
     return [given.get(name, 0) for name in names]

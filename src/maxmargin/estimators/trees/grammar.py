@@ -199,7 +199,9 @@ class GrammarParser(Confidences, ParserMixin, MaxMarginEstimator):
         short = self._is_short(sentence)
         ranked = best_derivations(decoder, sentences, weights, 2) if short else []
         if not ranked:
-            raise ValueError("the grammar has no tree for the sentence, so there is no decision")
+            raise ValueError(
+                "the grammar has no tree for the sentence, so there is nothing to explain"
+            )
         chosen, nodes, rival = decoder.tree(ranked[0][0], words), None, None
         if y_hat is not None:
             (rival,) = self._trees([y_hat])
@@ -209,7 +211,9 @@ class GrammarParser(Confidences, ParserMixin, MaxMarginEstimator):
                     raise KeyError("of another sentence")
                 nodes = encode(self.grammar_, [steps], [self._terminals(sentence)])
             except KeyError:
-                raise ValueError("y_hat is no tree of the sentence that the grammar has") from None
+                raise ValueError(
+                    "y_hat is not a tree that the grammar derives for the sentence"
+                ) from None
         elif len(ranked) > 1:
             nodes, rival = ranked[1][0], decoder.tree(ranked[1][0], words)
         evidence: list[Evidence] = []

@@ -323,8 +323,8 @@ def _check_shared_features(templates: list[str], parsed: list[tuple[Atom, ...]])
         before = seen.get(key)
         if before is not None and is_crf_template(template) and before != template:
             raise ValueError(
-                f"templates {before!r} and {template!r} share their features, as bags of words do "
-                "in CRF++; give them different numbers"
+                f"templates {before!r} and {template!r} share their features, as bag-of-words "
+                "templates do in CRF++; give them different numbers"
             )
         if before is not None:
             raise ValueError(f"template {template!r} is given twice")

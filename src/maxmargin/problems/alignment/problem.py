@@ -109,7 +109,7 @@ class AlignmentProblem(PackedProblem):
         if loss == "pairs" and n_true.min(initial=1) == 0:
             raise ValueError(
                 f"the true alignment of example {int(np.argmin(n_true))} has no pairs, so its "
-                "share of wrong pairs is not defined; use loss='residues'"
+                "fraction of wrong pairs is not defined; use loss='residues'"
             )
         most = {"pairs": n_true, "residues": letters, "zero-one": np.ones_like(letters)}[loss]
         psi = self.aligner.psi(xs, ys, partners)

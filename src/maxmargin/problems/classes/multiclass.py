@@ -72,7 +72,7 @@ class MulticlassProblem(PackedProblem):
         self.rows = make_rows(X, fit_intercept=fit_intercept)
         self.labels = np.ascontiguousarray(y, dtype=np.int64)
         if len(self.labels) == 0 and n_classes is None:
-            raise ValueError("there are no examples to tell the number of classes")
+            raise ValueError("the number of classes cannot be inferred without examples")
         self.n_classes = int(n_classes if n_classes is not None else self.labels.max() + 1)
         K = self.n_classes
         if len(self.labels) != self.rows.n_rows:

@@ -64,7 +64,7 @@ class PartialDependencyProblem(DependencyProblem):
 
     def k_best(self, *_: object, **__: object) -> Planes:
         """There is no such search."""
-        raise ValueError("there is no search for the k best trees where heads are known in part")
+        raise ValueError("there is no search for the k best trees for partially labelled sentences")
 
     def _most_violated(
         self, examples: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool

@@ -214,7 +214,7 @@ class DependencyProblem(PackedProblem):
         kind = search_mode(rescaling, sqrt_loss, self.options.zero_one).kind
         if kind == ERROR_COUNTS:
             raise ValueError(
-                "there is no search for the k best trees where the loss does not add up over arcs; "
+                "there is no search for the k best trees if the loss does not decompose over arcs; "
                 "use rescaling='margin' with sqrt_loss=False, or loss='zero-one'"
             )
         examples = as_examples(indices, self.n_examples)

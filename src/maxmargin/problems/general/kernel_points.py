@@ -318,8 +318,8 @@ class KernelPoints:
             warn_user(
                 f"planes are made of more than max_points={n} points of the joint kernel: all "
                 f"others are projected on the span of these {n}. The weights are the best "
-                "expansion over these points, and the gap tells how far they are from that; over "
-                f"more points there may be better ones. Set max_points={2 * n} in the problem, "
+                "expansion over these points, and the gap bounds their distance from that optimum; "
+                f"more points may give a better model. Set max_points={2 * n} in the problem, "
                 f"which may take {8e-6 * (2 * n) ** 2:.0f} MB"
             )
 
@@ -470,7 +470,7 @@ def checked_values(
     values = np.asarray(kernel(x, outputs, X2, Y2), np.float64)
     if values.shape != shape:
         raise ValueError(
-            f"joint_kernels was asked for {shape[0]} outputs of an input with {shape[1]} points, "
+            f"joint_kernels was called for {shape[0]} outputs of an input with {shape[1]} points, "
             f"and returned shape {values.shape}"
         )
     if not np.isfinite(values).all():

@@ -177,4 +177,4 @@ def _value(form: Any) -> Any:
             dtype, shape, order, data = content
             flat = np.frombuffer(b64decode(data), np.dtype(dtype))
             return flat.reshape(shape, order=order).copy(order)
-    raise ValueError(f"{name!r:.40} is no kind of output")
+    raise ValueError(f"{name!r:.40} is not a kind of output")

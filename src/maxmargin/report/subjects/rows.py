@@ -79,7 +79,7 @@ def describe_measures(estimator: Any, X: Any, y: Any) -> Subject:
     for i, label in enumerate(true):
         if label not in (negative, positive):
             raise ValueError(
-                f"y[{i}] is {label!r:.40}, which is none of the classes {[negative, positive]}"
+                f"y[{i}] is {label!r:.40}, which is not one of the classes {[negative, positive]}"
             )
     scores = np.asarray(estimator.decision_function(X), np.float64)
     is_positive = np.array([label == positive for label in true])

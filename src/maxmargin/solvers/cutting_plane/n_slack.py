@@ -157,7 +157,7 @@ class NSlackRun(CertifiedRun):
         """See `Checkpointable`."""
         super().restore(arrays)
         if self.within_violation and self.violation is None:
-            raise ValueError("within_violation: there is no such stopping rule")
+            raise ValueError("within_violation: this stopping rule does not exist")
 
     def gap_estimate(self, hinges: Floats) -> float:
         """The gap, were the hinge values of the last pass those of the current weights."""
