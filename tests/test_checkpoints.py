@@ -325,7 +325,7 @@ def test_other_files_are_left_alone(tmp_path):
     training = TRAININGS["auto on chains"]
     for name in ("c", "c.1"):
         (tmp_path / name).write_text("my thesis")
-        with pytest.raises(ValueError, match=f"{name}: there is a file of this name that is no"):
+        with pytest.raises(ValueError, match=f"{name}: a file of this name exists and is not"):
             training.solve(checkpoint=tmp_path / "c")
         assert (tmp_path / name).read_text() == "my thesis"
         (tmp_path / name).unlink()
