@@ -45,6 +45,15 @@ from .console import (
 
 __all__ = ["main"]
 
+EXAMPLES = """\
+examples:
+  maxmargin demo                                    see it work, without any data
+  maxmargin train tag train.txt -o model.mm         learn tags from a file of CoNLL columns
+  maxmargin evaluate model.mm test.txt              measure them on another file
+  maxmargin predict model.mm new.txt -o tagged.txt  tag new text
+  maxmargin train --help                            list the tasks, such as tag and rank
+  maxmargin train tag --help                        list the options of one task"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line.
@@ -113,10 +122,15 @@ def make_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="maxmargin",
         description="Structural SVMs: train, apply and evaluate models from the command line.",
-        epilog=f"{dropins.list_commands()}\n\n{EXIT_CODES}",
+        epilog=f"{EXAMPLES}\n\n{dropins.list_commands()}\n\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"maxmargin {__version__}")
+    parser.add_argument(
+        "--version",
+        action="version",
+        help="show the version and exit",
+        version=f"maxmargin {__version__}",
+    )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     modules = (
         *(demo, train, predict, evaluate, inspect, report),
@@ -124,7 +138,9 @@ def make_parser() -> argparse.ArgumentParser:
     )
     own = [module.add_parser(commands) for module in modules]
     for added in [*own, *dropins.add_parsers(commands)]:
-        added.add_argument("--debug", action="store_true", help="show where an error comes from")
+        added.add_argument(
+            "--debug", action="store_true", help="show the Python traceback of an error"
+        )
         added.set_defaults(parser_=added, commands_=commands.choices)  # no option has such names
     return parser
 
