@@ -32,7 +32,8 @@ def linked_pages() -> set[str]:
         folder = path.parent.relative_to(DOCS)
         for tree in re.findall(r"^```\{toctree\}\n(.*?)^```", path.read_text("utf-8"), re.M | re.S):
             entries = [line for line in tree.split("\n") if line and not line.startswith(":")]
-            linked |= {os.path.normpath(folder / entry) for entry in entries}
+            names = [re.sub(r".* <(.*)>", r"\1", entry) for entry in entries]
+            linked |= {os.path.normpath(folder / name) for name in names}
     return linked
 
 
