@@ -51,6 +51,8 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace, signals: Signals) -> int:
     """Train, compare, draw."""
+    import numpy as np
+
     from ...datasets import make_digit_words
     from ...estimators.sequences.sequence import SequenceTagger
 
@@ -75,7 +77,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     # A short word with one mistake, if there is any.
     shown = max(
         range(N_TEST),
-        key=lambda i: (len(y_test[i]) <= 6, -abs((readings[i] != y_test[i]).sum() - 1)),
+        key=lambda i: (len(y_test[i]) <= 6, -abs(np.count_nonzero(readings[i] != y_test[i]) - 1)),
     )
     _print_word(X_test[shown])
     _print_line("it is", [str(digit) for digit in y_test[shown]])
