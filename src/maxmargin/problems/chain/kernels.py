@@ -128,18 +128,18 @@ def fill_potentials(chain, w, forbidden, transition, start, stop):
 
 
 @kernel(allocates=False)
-def advance(previous, transition, K, reached):
-    """reached[k] = max_j previous[j] + transition[j, k]; two j a round, for fewer loads."""
+def advance(previous, transition, n, K, reached):
+    """reached[k] = max_j previous[j] + transition[j, k], j < n; two a round, for fewer loads."""
     for k in range(K):
         reached[k] = previous[0] + transition[0, k]
     j = 1
-    while j + 1 < K:
+    while j + 1 < n:
         score0, score1 = previous[j], previous[j + 1]
         row0, row1 = transition[j], transition[j + 1]
         for k in range(K):
             reached[k] = max(reached[k], max(score0 + row0[k], score1 + row1[k]))
         j += 2
-    if j < K:
+    if j < n:
         for k in range(K):
             reached[k] = max(reached[k], previous[j] + transition[j, k])
 
@@ -161,7 +161,7 @@ def viterbi(unary, length, transition, K, forward, path):
     for k in range(K):
         forward[0, k] = unary[0, k]
     for t in range(1, length):
-        advance(forward[t - 1], transition, K, forward[t])
+        advance(forward[t - 1], transition, K, K, forward[t])
         for k in range(K):
             forward[t, k] += unary[t, k]
     label = argmax(forward[length - 1], K)

@@ -29,6 +29,7 @@ from ...jit.decorator import kernel
 from ...search.modes import ADDITIVE, BEST_NON_GOLD, ERROR_COUNTS
 from ...search.violation import violation
 from ...utils.types import Bools, Floats, Ints32
+from .kernels import advance as advance_labels
 from .kernels import add_loss, forbid_labels, loss_of, token_scores
 
 
@@ -105,7 +106,7 @@ def score_tokens(model, inputs, first, length, w, forbidden, allowed, unary, pai
             unary[length - 1, k] += w[at.stops + k]
 
 
-@kernel(allocates=False)
+@kernel(inline=True)
 def score_sequence(model, inputs, first, length, w, forbidden, allowed, work):
     """The same into ``work``."""
     score_tokens(
@@ -158,44 +159,32 @@ def path_score(model, path, length, work):
 # ----- the search -------------------------------------------------------------------------------
 
 
-@kernel(allocates=False)
+@kernel(inline=True)
 def advance(model, previous, scores, pairs, best, reached):
     """reached[state] = the best score of a path that leads to it, without the token's own."""
     K, states = model.n_labels, model.states
-    are_labels = len(states.core_last) == 1 and len(states.last) == K
-    if are_labels:
-        best = reached
-    else:
-        for s in range(len(states.last)):
-            reached[s] = -np.inf
+    if len(states.core_last) == 1 and len(states.last) == K:  # states are labels
+        advance_labels(previous, scores, K, K, reached)
+        if model.has_pairs:
+            for k in range(K):
+                reached[k] += pairs[states.core_last[0] * K + k]
+        return
+    for s in range(len(states.last)):
+        reached[s] = -np.inf
     for c in range(len(states.core_last)):
         s, end = states.core_states[c], states.core_states[c + 1]
-        score, row = previous[s], scores[s]
-        for k in range(K):
-            best[k] = score + row[k]
-        s += 1
-        while s + 1 < end:
-            score0, score1 = previous[s], previous[s + 1]
-            row0, row1 = scores[s], scores[s + 1]
-            for k in range(K):
-                best[k] = max(best[k], max(score0 + row0[k], score1 + row1[k]))
-            s += 2
-        if s < end:
-            score, row = previous[s], scores[s]
-            for k in range(K):
-                best[k] = max(best[k], score + row[k])
+        advance_labels(previous[s:end], scores[s:end], end - s, K, best)
         if model.has_pairs:
             own = pairs[states.core_last[c] * K :]
             for k in range(K):
                 best[k] += own[k]
-        if not are_labels:
-            after = states.after[c]
-            for k in range(K):
-                if best[k] > reached[after[k]]:
-                    reached[after[k]] = best[k]
+        after = states.after[c]
+        for k in range(K):
+            if best[k] > reached[after[k]]:
+                reached[after[k]] = best[k]
 
 
-@kernel(allocates=False)
+@kernel(inline=True)
 def advance_few(model, t, previous, work):
     """`advance` into work.reached from few states, those that have a score."""
     states, reached = model.states, work.reached
@@ -208,13 +197,31 @@ def advance_few(model, t, previous, work):
                 reached[to] = max(reached[to], previous[s] + score_move(model, work, t, s, k))
 
 
+@kernel(inline=True)
+def add_token(states, unary, m, top, wrong, t, reached, forward):
+    """Add the token's scores to those of paths with m errors before it, by errors behind it."""
+    last, stay, rise = states.last, forward[m], forward[min(m + 1, top)]
+    if m < top:  # states of wrong labels are reached from here only
+        for s in range(len(last)):
+            is_wrong = wrong[t, last[s]]
+            score = reached[s] + unary[last[s]]
+            rise[s] = score if is_wrong else -np.inf
+            stay[s] = stay[s] if is_wrong else score
+    elif top == 0:
+        for s in range(len(last)):
+            stay[s] = reached[s] + unary[last[s]]
+    else:
+        for s in range(len(last)):
+            stay[s] = max(stay[s], reached[s] + unary[last[s]])
+
+
 @kernel(allocates=False)
 def fill(model, length, n_error_counts, work):
     """work.forward[t, m, s] = best score of a prefix with m errors that ends in state s at t."""
     forward, reached, states = work.forward, work.reached, model.states
     S, top = len(states.last), n_error_counts - 1
     for t in range(length if top > 0 else 1):
-        for m in range(n_error_counts):
+        for m in range(min(t, top) + 1 if t > 0 else n_error_counts):
             for s in range(S):
                 forward[t, m, s] = -np.inf
     for k in range(model.n_labels):
@@ -227,17 +234,10 @@ def fill(model, length, n_error_counts, work):
                 advance_few(model, t, forward[t - 1, m], work)
             else:
                 advance(model, forward[t - 1, m], work.scores, work.pairs[t], work.best, reached)
-            if top == 0:
-                for s in range(S):
-                    forward[t, 0, s] = reached[s] + unary[states.last[s]]
-                continue
-            for s in range(S):
-                k = states.last[s]
-                to = min(m + int(work.wrong[t, k]), top)
-                forward[t, to, s] = max(forward[t, to, s], reached[s] + unary[k])
+            add_token(states, unary, m, top, work.wrong, t, reached, forward[t])
 
 
-@kernel(allocates=False)
+@kernel(inline=True)
 def best_before(model, t, m, state, n_error_counts, work):
     """The error count before, and the move, on the best path to a state with m errors."""
     states, top = model.states, n_error_counts - 1
@@ -245,9 +245,9 @@ def best_before(model, t, m, state, n_error_counts, work):
     wrong = int(top > 0 and work.wrong[t, k])
     best, best_error_count, best_move = -np.inf, 0, states.moves_into[state]
     for option in range(2):
-        # Errors are counted up to the last number: it is reached from itself, too.
+        # Errors are counted up to the last number: it is reached from itself, too, if it is there.
         error_count = m - wrong if option == 0 else top
-        if option == 1 and (m < top or wrong == 0):
+        if option == 1 and (m < top or wrong == 0 or t < top):
             continue
         previous = work.forward[t - 1, error_count]
         for move in range(states.moves_into[state], states.moves_into[state + 1]):
@@ -288,7 +288,7 @@ def best_path(model, length, work, path):
     return work.forward[length - 1, 0, end]
 
 
-@kernel(allocates=False)
+@kernel(inline=True)
 def most_violated_path(model, length, gold, loss_unit, scale, mode, work, path):
     """The path of the largest violation over all error counts; returns whether it is positive.
 
@@ -331,7 +331,7 @@ def write_pair_features(model, inputs, row, pair, sign, as_blocks, shift, out, f
     return filled
 
 
-@kernel(allocates=False)
+@kernel(inline=True)
 def write_move(model, inputs, row, good, k, bad, q, as_blocks, shift, out, filled):
     """Append what label k adds behind state ``good`` less what label q adds behind ``bad``."""
     K, at, states, eta = model.n_labels, model.at, model.states, model.eta
