@@ -378,7 +378,8 @@ class ChainProblem(FactoredProblem):
         """Labellings at ``scale * w``, in features or blocks: tokens under labels and pairs."""
         bounds = self._block_bounds if as_blocks else self._row_bounds
         out = empty_planes(len(examples), int(bounds[examples].sum()))
-        longest = int(self._lengths[examples].max(initial=1))
+        # Often one example: a maximum by numpy takes several times as long.
+        longest = max(self._lengths[examples].tolist(), default=1)
         if self.layout.is_first_order and mode.kind in (ADDITIVE, PREDICTION):
             transition, start, stop = self.decoder.potentials(w)
             work = self.decoder.scratch(longest, start, stop)

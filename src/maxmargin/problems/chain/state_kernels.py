@@ -29,8 +29,8 @@ from ...jit.decorator import kernel
 from ...search.modes import ADDITIVE, BEST_NON_GOLD, ERROR_COUNTS
 from ...search.violation import violation
 from ...utils.types import Bools, Floats, Ints32
-from .kernels import advance as advance_labels
 from .kernels import add_loss, forbid_labels, loss_of, token_scores
+from .kernels import advance as advance_labels
 
 
 class ChainInputs(NamedTuple):
@@ -201,12 +201,13 @@ def advance_few(model, t, previous, work):
 def add_token(states, unary, m, top, wrong, t, reached, forward):
     """Add the token's scores to those of paths with m errors before it, by errors behind it."""
     last, stay, rise = states.last, forward[m], forward[min(m + 1, top)]
-    if m < top:  # states of wrong labels are reached from here only
+    if m < top:  # a state with so many errors is reached from here only
         for s in range(len(last)):
-            is_wrong = wrong[t, last[s]]
             score = reached[s] + unary[last[s]]
-            rise[s] = score if is_wrong else -np.inf
-            stay[s] = stay[s] if is_wrong else score
+            if wrong[t, last[s]]:
+                rise[s] = score
+            else:
+                stay[s] = score
     elif top == 0:
         for s in range(len(last)):
             stay[s] = reached[s] + unary[last[s]]
@@ -221,7 +222,7 @@ def fill(model, length, n_error_counts, work):
     forward, reached, states = work.forward, work.reached, model.states
     S, top = len(states.last), n_error_counts - 1
     for t in range(length if top > 0 else 1):
-        for m in range(min(t, top) + 1 if t > 0 else n_error_counts):
+        for m in range(n_error_counts):
             for s in range(S):
                 forward[t, m, s] = -np.inf
     for k in range(model.n_labels):
@@ -245,9 +246,9 @@ def best_before(model, t, m, state, n_error_counts, work):
     wrong = int(top > 0 and work.wrong[t, k])
     best, best_error_count, best_move = -np.inf, 0, states.moves_into[state]
     for option in range(2):
-        # Errors are counted up to the last number: it is reached from itself, too, if it is there.
+        # Errors are counted up to the last number: it is reached from itself, too.
         error_count = m - wrong if option == 0 else top
-        if option == 1 and (m < top or wrong == 0 or t < top):
+        if option == 1 and (m < top or wrong == 0):
             continue
         previous = work.forward[t - 1, error_count]
         for move in range(states.moves_into[state], states.moves_into[state + 1]):
