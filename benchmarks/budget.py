@@ -27,7 +27,7 @@ from .case import FORMULATION, Case, Contestant, Options, Outcome, Target
 from .resident import Peak
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-SOLVERS = ("auto", "fasole", "sda", "bcfw", "one-slack", "n-slack", "sgd")
+SOLVERS = ("auto", "fasole", "sda", "bcfw", "one_slack", "n_slack", "sgd")
 BUDGETS = (8.0, 64.0)
 N_SENTENCES, FEW = 5_000, 200
 TEMPLATES = ["w[0]", "w[-1]", "w[1]", "suffix3(w[0])"]

@@ -127,7 +127,7 @@ def _questions(measured: Measured) -> Outcome:
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
     )
     with cluster, Client(cluster) as client:
-        solver = mm.ClusterSolver(cluster=client, method="one-slack", tol=None, max_passes=40)
+        solver = mm.ClusterSolver(cluster=client, method="one_slack", tol=None, max_passes=40)
         solver.solve(problem, FORMULATION, 1.0)  # compiles
         times: list[float] = []
         solver.solve(problem, FORMULATION, 1.0, callbacks=[lambda _: times.append(time.time())])

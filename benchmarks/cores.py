@@ -40,7 +40,7 @@ def cases(options: Options) -> Iterator[Case]:
     for name, problem in (("OCR letters", letters), ("CoNLL-2000", chunks)):
         yield _compared(f"{name}, certificates", _certificates(problem), MUST)
         yield _compared(f"{name}, one-slack passes", _one_slack(problem), MUST)
-        for solver in ("one-slack", "auto"):
+        for solver in ("one_slack", "auto"):
             must = MUST_TRAIN if solver == "auto" else None
             yield _compared(f"{name}, training by {solver}", _training(problem, solver), must)
     X, y = mnist.load(options.size(300))
@@ -220,7 +220,7 @@ def _own_problem(n: int, size: int = 9) -> Callable[[int], Any]:
     problem = Matchings().bind(list(X), Y)
 
     def run(n_jobs: int) -> None:
-        solver = make_solver("one-slack", tol=0.02, random_state=0, n_jobs=n_jobs)
+        solver = make_solver("one_slack", tol=0.02, random_state=0, n_jobs=n_jobs)
         solver.solve(problem, FORMULATION, 0.05)
 
     return run

@@ -94,7 +94,7 @@ def large_query(quick: bool) -> dict[str, float]:
     rng = np.random.default_rng(0)
     X, w = rng.normal(size=(5_000 if quick else 100_000, 46)), rng.normal(size=46)
     y = np.clip(np.rint(X @ w / 4.0 + rng.normal(size=len(X)) + 1.0), 0, 4)
-    model = mm.RankSVM(C=100.0, loss="normalized-swaps", random_state=0)
+    model = mm.RankSVM(C=100.0, loss="normalized_swaps", random_state=0)
     model.fit(X[:100], y[:100])  # loads the kernels
     before, started = peak_memory(), time.process_time()
     model.fit(X, y)

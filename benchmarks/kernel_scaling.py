@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.kernel_scaling [--quick] [--output FOLDER]`` trains on MNIST digits with
 radial basis functions: the first columns of a pivoted factor are the factor of a lower rank, so
-that one factor serves all ranks. Measured are the CPU seconds of an iteration of `one-slack`, those
+that one factor serves all ranks. Measured are the CPU seconds of an iteration of `one_slack`, those
 of the search for the most violated classes apart: what is left should grow in proportion to the
 number of examples n and to the rank k (Joachims et al. 2009, Section 3.3). Set
 ``OMP_NUM_THREADS=1`` for times of one core. Written are ``kernel_scaling.json`` and
@@ -56,7 +56,7 @@ def measure(Z: Any, y: Any, n: int, k: int) -> dict[str, float]:
     found = []
     for _ in range(REPEATS):
         TimedPool.seconds, TimedPool.searches = 0.0, 0
-        solver = make_solver("one-slack", tol=1e-9, max_passes=ITERATIONS)
+        solver = make_solver("one_slack", tol=1e-9, max_passes=ITERATIONS)
         started = time.process_time()
         with patch.object(multiclass, "ClassPool", TimedPool):
             solver.solve(problem, FORMULATION, C)

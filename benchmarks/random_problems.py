@@ -14,7 +14,7 @@ from maxmargin.features import Taxonomy
 
 Rng = np.random.Generator
 partial: Any = functools.partial  # words drawn at random are of no literal type
-LOSSES = ("hamming", "normalized-hamming", "zero-one")
+LOSSES = ("hamming", "normalized_hamming", "zero_one")
 
 
 class Drawn(NamedTuple):
@@ -159,7 +159,7 @@ def alignments(rng: Rng, n: int) -> Drawn:
         sides = (np.sort(rng.choice(len(s), k, replace=False)) for s in (x, y))
         X.append((x, y))
         Y.append(np.stack(list(sides), axis=1))
-    mode, loss = str(rng.choice(["local", "global"])), str(rng.choice(["pairs", "zero-one"]))
+    mode, loss = str(rng.choice(["local", "global"])), str(rng.choice(["pairs", "zero_one"]))
     return Drawn(partial(mm.SequenceAligner, mode=mode, loss=loss, alphabet="ABCDEFGH"), X, Y)
 
 
@@ -174,7 +174,7 @@ def grammars(rng: Rng, n: int) -> Drawn:
         return f"({label} {tree(words[:cut], left)} {tree(words[cut:], right)})"
 
     X = [rng.choice(["a", "b", "c"], int(rng.integers(2, 8))).tolist() for _ in range(n)]
-    make = partial(mm.GrammarParser, terminals="tags", loss=str(rng.choice(["f1", "zero-one"])))
+    make = partial(mm.GrammarParser, terminals="tags", loss=str(rng.choice(["f1", "zero_one"])))
     return Drawn(make, X, [tree(words, "S") for words in X])
 
 

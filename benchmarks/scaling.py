@@ -1,4 +1,4 @@
-"""How `one-slack` scales with the number of examples and with epsilon, as pictures.
+"""How `one_slack` scales with the number of examples and with epsilon, as pictures.
 
 ``python -m benchmarks.scaling [--quick] [--output FOLDER] [--only TEXT]`` runs it
 on growing parts of CoNLL-2000 and MNIST at a fixed C of the paper's convention, and on one part of
@@ -68,7 +68,7 @@ def studies(quick: bool) -> Iterator[Study]:
 def measure(study: Study, n: int, epsilon: float, way: str) -> dict[str, Any]:
     """One run."""
     problem = study.problem(n)
-    solver = make_solver("one-slack", tol=None, epsilon=epsilon, **WAYS[way])
+    solver = make_solver("one_slack", tol=None, epsilon=epsilon, **WAYS[way])
     started = time.process_time()
     result = solver.solve(problem, FORMULATION, C_from_paper(study.paper_C, n, "joachims"))
     found = {

@@ -36,7 +36,7 @@ MEASURES = {
     "right labels": ({"measure": "error"}, lambda y, s: accuracy_score(y, s > 0.0)),
     "F1": ({"measure": "f1"}, lambda y, s: f1_score(y, s > 0.0)),
     "F2": ({"measure": "fbeta", "beta": 2.0}, lambda y, s: fbeta_score(y, s > 0.0, beta=2.0)),
-    "ROC area": ({"measure": "rocarea"}, roc_auc_score),
+    "ROC area": ({"measure": "roc_auc"}, roc_auc_score),
 }
 
 

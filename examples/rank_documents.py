@@ -50,7 +50,7 @@ def main(picture: str = "rank_documents.png") -> None:
     X_test, y_test, qid_test = draw_queries(300, weights, rng)
     models = {
         "regression": LinearRegression(),
-        "swapped pairs": mm.RankSVM(loss="normalized-swaps", C=1.0, random_state=0),
+        "swapped pairs": mm.RankSVM(loss="normalized_swaps", C=1.0, random_state=0),
         f"NDCG@{PLACES}": mm.RankSVM(loss="ndcg", k=PLACES, C=10.0, random_state=0),
     }
     found = {name: [] for name in models}

@@ -34,7 +34,7 @@ from maxmargin.datasets import make_digit_words
 STRENGTHS = (0.01, 1.0)
 TOLERANCES = (0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3)
 PASSES = (1, 2, 4, 8, 16, 32)
-CERTIFIED = ("auto", "fasole", "bcfw", "one-slack", "dcd")
+CERTIFIED = ("auto", "fasole", "bcfw", "one_slack", "dcd")
 ONLINE = {"sgd": solvers.SGD, "pegasos": solvers.Pegasos}
 
 

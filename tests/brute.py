@@ -161,9 +161,9 @@ class ChainTwin(Twin):
 
     def loss(self, i, y):
         total = float(sum(costs[k] for costs, k in zip(self.costs[i], y, strict=True)))
-        if self.loss_name == "zero-one":
+        if self.loss_name == "zero_one":
             return float(total > 0)
-        return total / len(y) if self.loss_name == "normalized-hamming" else total
+        return total / len(y) if self.loss_name == "normalized_hamming" else total
 
 
 # ----- planes -----------------------------------------------------------------------------------

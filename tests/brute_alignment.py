@@ -76,7 +76,7 @@ class AlignmentTwin(Twin):
 
     def loss(self, i, y):
         truth, pairs = set(self.truths[i]), set(y)
-        if self.loss_name == "zero-one":
+        if self.loss_name == "zero_one":
             return float(truth != pairs)
         if self.loss_name == "pairs":
             return 1 - len(truth & pairs) / len(truth)
@@ -146,9 +146,9 @@ def alignment_case(rng, *, loss="pairs", n=3, longest=4, **layout):
     return Case(problem, twin)
 
 
-def homologue_case(rng, *, loss="zero-one", n=3, **layout):
+def homologue_case(rng, *, loss="zero_one", n=3, **layout):
     """Natives with homologues and decoys; the loss is that of the choice."""
-    assert loss == "zero-one"
+    assert loss == "zero_one"
     layout = full_layout(**layout)
     natives, homologues = random_strings(rng, n), random_strings(rng, n)
     truths = [random_alignment(rng, x, y, 0) for x, y in zip(natives, homologues, strict=True)]

@@ -40,7 +40,7 @@ class ClassFeatureTwin(Twin):
 def class_feature_case(
     rng,
     *,
-    loss="zero-one",
+    loss="zero_one",
     n=6,
     n_inputs=3,
     K=4,

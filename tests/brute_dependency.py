@@ -148,9 +148,9 @@ class TreeTwin(Twin):
 
     def loss(self, i, y):
         wrong = sum(a != b for a, b in zip(self.trees[i], y, strict=True))
-        if self.loss_name == "zero-one":
+        if self.loss_name == "zero_one":
             return float(wrong > 0)
-        return wrong / len(y) if self.loss_name == "normalized-hamming" else float(wrong)
+        return wrong / len(y) if self.loss_name == "normalized_hamming" else float(wrong)
 
 
 # ----- random problems ---------------------------------------------------------------------------

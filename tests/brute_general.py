@@ -35,9 +35,9 @@ class ListedTwin(Twin):
 
     def loss(self, i, y):
         wrong = sum(a != b for a, b in zip(self.truths[i], y, strict=True))
-        if self.loss_name == "zero-one":
+        if self.loss_name == "zero_one":
             return float(wrong > 0)
-        return wrong / len(y) if self.loss_name == "normalized-hamming" else float(wrong)
+        return wrong / len(y) if self.loss_name == "normalized_hamming" else float(wrong)
 
 
 class CandidateTwin(Twin):
@@ -60,7 +60,7 @@ class CandidateTwin(Twin):
         return float(y != truth) if isinstance(truth, int) else truth[y] - min(truth)
 
 
-def candidate_case(rng, *, loss="zero-one", n=4, most=4, n_inputs=3, sparse=False):
+def candidate_case(rng, *, loss="zero_one", n=4, most=4, n_inputs=3, sparse=False):
     X = [rng.normal(size=(rng.integers(1, most + 1), n_inputs)) for _ in range(n)]
     X = [x * (rng.random(x.shape) < 0.6) if sparse else x for x in X]
     Y = [int(rng.integers(len(x))) for x in X]
@@ -165,7 +165,7 @@ class KernelLabels(JointKernelProblem):
 
     def loss(self, y, y_hat):
         wrong = sum(a != b for a, b in zip(y, y_hat, strict=True))
-        return float(wrong > 0) if self.loss_name == "zero-one" else float(wrong)
+        return float(wrong > 0) if self.loss_name == "zero_one" else float(wrong)
 
 
 class FlatKernelLabels(KernelLabels):

@@ -151,7 +151,7 @@ class GrammarTwin(Twin):
         return psi
 
     def loss(self, i, y):
-        if self.loss_name == "zero-one":
+        if self.loss_name == "zero_one":
             return float(y != self.truths[i])
 
         def labels(derivation):

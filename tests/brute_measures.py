@@ -15,11 +15,11 @@ LABEL_MEASURES = (
     "f1",
     "fbeta",
     "prbep",
-    "precision@k",
-    "recall@k",
-    "recall@precision",
+    "precision_at_k",
+    "recall_at_k",
+    "recall_at_precision",
 )
-RANKING_MEASURES = ("rocarea", "average_precision", "precision@recall")
+RANKING_MEASURES = ("roc_auc", "average_precision", "precision_at_recall")
 
 
 def measure_of_labels(y, z, name, beta=1.0, k=None, floor=None):
@@ -36,11 +36,11 @@ def measure_of_labels(y, z, name, beta=1.0, k=None, floor=None):
         if found == 0:
             return 0.0
         return (1.0 + square) * precision * recall / (square * precision + recall)
-    if name == "recall@precision":
+    if name == "recall_at_precision":
         return recall if precision >= floor - 1e-9 or chosen == 0 else None
     if name == "prbep":
         return precision if chosen == there else None
-    highest = min(k, there) / (there if name == "recall@k" else k)  # of the k best rows
+    highest = min(k, there) / (there if name == "recall_at_k" else k)  # of the k best rows
     if k <= there:
         return highest * precision if chosen >= k else None
     return highest * recall if chosen <= k else None
@@ -116,10 +116,10 @@ class RankingTwin(Twin):
         )
 
     def loss(self, i, swapped):
-        if self.name == "rocarea":
+        if self.name == "roc_auc":
             return float(self.shares[np.array(swapped)].sum())
         order = self.orders[swapped]
-        if self.name == "precision@recall":
+        if self.name == "precision_at_recall":
             hits = itertools.accumulate(self.y[row] > 0 for row in order)
             wanted = self.floor * sum(label > 0 for label in self.y) - 1e-9
             shown, found = next((k, n) for k, n in enumerate(hits, 1) if n >= wanted)
@@ -139,8 +139,8 @@ def measure_case(
     measure = Measure(
         loss,
         beta=beta if loss == "fbeta" else 1.0,
-        k=min(k, n) if loss.endswith("@k") else None,
-        floor=floor if loss in ("recall@precision", "precision@recall") else None,
+        k=min(k, n) if loss.endswith("_at_k") else None,
+        floor=floor if loss in ("recall_at_precision", "precision_at_recall") else None,
     )
     options = {"sample_weight": rng.integers(1, 4, n) / 2.0} if weighted else {}
     if measure.ranks:

@@ -36,7 +36,7 @@ class MultilabelTwin(Twin):
         if self.costs is not None:
             pairs = enumerate(zip(self.Y[i], y, strict=True))
             return float(sum(self.costs[label][b] for label, (a, b) in pairs if a != b))
-        if self.loss_name == "zero-one":
+        if self.loss_name == "zero_one":
             return float(wrong > 0)
         if self.loss_name == "f1":
             both = sum(a and b for a, b in zip(self.Y[i], y, strict=True))

@@ -29,7 +29,7 @@ class RankingTwin(Twin):
     @functools.cached_property
     def pairs(self):
         grades = self.relevance
-        if self.loss_name == "average-precision":
+        if self.loss_name == "average_precision":
             grades = [[r > 0 for r in relevance] for relevance in grades]
         return [
             [(a, b) for a, b in itertools.permutations(range(len(r)), 2) if r[a] > r[b]]

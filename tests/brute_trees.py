@@ -39,9 +39,9 @@ class _TreeTwin(Twin):
             far = [np.hypot(a // width - b // width, a % width - b % width) for a, b in ends]
             far = [d if k else 0.0 for d, k in zip(far, known, strict=True)]
             return 100.0 * float(np.mean(far)) / self.sizes[i]
-        if self.loss_name == "zero-one":
+        if self.loss_name == "zero_one":
             return float(wrong > 0)
-        return wrong / len(y) if self.loss_name == "normalized-hamming" else float(wrong)
+        return wrong / len(y) if self.loss_name == "normalized_hamming" else float(wrong)
 
 
 class LabelTreeTwin(_TreeTwin):
@@ -58,9 +58,9 @@ class LabelTreeTwin(_TreeTwin):
         if self.costs is None:
             return super().loss(i, y)
         total = float(sum(self.costs[i][v][k] for v, k in enumerate(y)))
-        if self.loss_name == "zero-one":
+        if self.loss_name == "zero_one":
             return float(total > 0.0)
-        return total / len(y) if self.loss_name == "normalized-hamming" else total
+        return total / len(y) if self.loss_name == "normalized_hamming" else total
 
     def outputs(self, i):
         return list(itertools.product(*(range(K) for K in self.n_labels)))

@@ -12,8 +12,8 @@ from maxmargin.problems.chain.constraints import ChainConstraints
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem, class_scores
 
-CLASS_LOSSES = ("zero-one", "costs")
-CHAIN_LOSSES = ("hamming", "normalized-hamming", "zero-one")
+CLASS_LOSSES = ("zero_one", "costs")
+CHAIN_LOSSES = ("hamming", "normalized_hamming", "zero_one")
 #: The structures that solvers have kernels of their own for, with every loss they have.
 BASIC_KINDS = [("multiclass", loss) for loss in CLASS_LOSSES] + [
     ("chain", loss) for loss in CHAIN_LOSSES
@@ -50,7 +50,7 @@ def random_costs(rng, K):
 
 
 def multiclass_case(
-    rng, *, n=6, n_inputs=3, K=3, loss="zero-one", fit_intercept=False, layout="dense"
+    rng, *, n=6, n_inputs=3, K=3, loss="zero_one", fit_intercept=False, layout="dense"
 ):
     X = random_inputs(rng, n, n_inputs, layout)
     y = rng.integers(0, K, n)

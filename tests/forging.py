@@ -51,7 +51,7 @@ FORGED = {
     **TRAININGS,
     "auto on trees": Training("auto", dependencies, {"joint": False}),
     "sda on trees": Training("sda", dependencies),
-    "n-slack on trees": Training("n-slack", dependencies),
+    "n-slack on trees": Training("n_slack", dependencies),
     "auto, shares of trees": Training("auto", dependencies, {"joint": False, "n_jobs": 2}),
     "auto, shares of grammar": Training("auto", grammar, {"joint": False, "n_jobs": 2}),
 }
@@ -189,7 +189,7 @@ def forgeries(arrays, rng, ways):
 def optimum_of(training):
     """A bound on the optimum that no file had a part in."""
     result = training._replace(
-        solver="auto" if training.slack != "none" else "n-slack",
+        solver="auto" if training.slack != "none" else "n_slack",
         options={"tol": 1e-8, "max_passes": 1000},
     ).solve()
     return result.primal

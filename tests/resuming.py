@@ -102,7 +102,7 @@ def plain_python():
 
 KERNELS = {
     "auto": Training("auto", kernel),
-    "one-slack": Training("one-slack", kernel),
+    "one_slack": Training("one_slack", kernel),
     "mira, three best": Training("mira", kernel, {"k": 3}),
     "no room for values": Training("auto", lambda: kernel(cache_mb=0.006)),
     "few points": Training("auto", lambda: kernel(max_points=9)),
@@ -129,13 +129,13 @@ TRAININGS = {
     "fasole, joint": Training("fasole", chains, {"joint": True}),
     "fasole as printed": Training("fasole", chains, {"reduced": "paper"}),
     "dcd, squared slacks": Training("dcd", chains, slack="l2"),
-    "n-slack, hard margin": Training("n-slack", separable, {"tol": 1e-6}, slack="none"),
-    "n-slack, changed sets": Training("n-slack", chains, {"variant": "subspace", "batch": 2}),
-    "n-slack, constraints": Training("n-slack", classes, constraints="all"),
-    "one-slack, many weights": Training("one-slack", wide_chains),
-    "one-slack, line searches": Training("one-slack", chains, {"qp": "line-search"}),
-    "one-slack as printed": Training("one-slack", chains, {"reach": 1.0}),
-    "one-slack, constraints": Training("one-slack", classes, constraints="all"),
+    "n-slack, hard margin": Training("n_slack", separable, {"tol": 1e-6}, slack="none"),
+    "n-slack, changed sets": Training("n_slack", chains, {"variant": "subspace", "batch": 2}),
+    "n-slack, constraints": Training("n_slack", classes, constraints="all"),
+    "one-slack, many weights": Training("one_slack", wide_chains),
+    "one-slack, line searches": Training("one_slack", chains, {"qp": "line_search"}),
+    "one-slack as printed": Training("one_slack", chains, {"reach": 1.0}),
+    "one-slack, constraints": Training("one_slack", classes, constraints="all"),
     "sgd, held out": Training("sgd", chains, {"held_out": 0.5, "patience": 9}),
     "mira, three best": Training("mira", chains, {"k": 3}),
     "sgd, certified": Training("sgd", chains, {"certificate": True}),
@@ -178,7 +178,7 @@ def cover_of_classes(**options):
 
 
 def path_by_cutting_planes(**options):
-    options = {"solver": "one-slack", "tol": 1e-3, "max_passes": 12, **options}
+    options = {"solver": "one_slack", "tol": 1e-3, "max_passes": 12, **options}
     return _path(mm.SequenceTagger, *words(), options)
 
 

@@ -45,7 +45,7 @@ def medium_chains():
     offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 9, 200))])
     labels = rng.integers(0, 4, offsets[-1])
     tokens = rng.normal(size=(4, 10))[labels] + rng.normal(size=(offsets[-1], 10))
-    return ChainProblem(tokens, offsets, labels, loss="normalized-hamming", boundary_weights=True)
+    return ChainProblem(tokens, offsets, labels, loss="normalized_hamming", boundary_weights=True)
 
 
 def solve(

@@ -54,7 +54,7 @@ from cases import (
     multiclass_case,
 )
 
-NODE_LOSSES = ("hamming", "normalized-hamming", "zero-one")
+NODE_LOSSES = ("hamming", "normalized_hamming", "zero_one")
 
 
 def always(loss, rescaling, sqrt_loss):
@@ -74,11 +74,11 @@ def plain_losses(rescaling, sqrt_loss):
 
 
 def where_losses_add_up(loss, rescaling, sqrt_loss):
-    return loss == "zero-one" or rescaling == "none" or (rescaling, sqrt_loss) == ("margin", False)
+    return loss == "zero_one" or rescaling == "none" or (rescaling, sqrt_loss) == ("margin", False)
 
 
 def where_losses_are_sums(loss, rescaling, sqrt_loss):
-    return loss != "zero-one" and (rescaling, sqrt_loss) == ("margin", False)
+    return loss != "zero_one" and (rescaling, sqrt_loss) == ("margin", False)
 
 
 class Structure(NamedTuple):
@@ -218,7 +218,7 @@ STRUCTURES = {
     ),
     "chain with free labels": Structure(
         functools.partial(chain_case, costs="free"),
-        ("normalized-hamming", "zero-one"),
+        ("normalized_hamming", "zero_one"),
         drawn(lengths(4, 3), flags("own_rows", "constrained"), K=st.sampled_from([2, 3])),
         training=({},),
         parts=True,
@@ -238,7 +238,7 @@ STRUCTURES = {
     ),
     "grammar": Structure(
         grammar_case,
-        ("f1", "zero-one"),
+        ("f1", "zero_one"),
         drawn(
             lengths(5, 4),
             sizes(vertical=(1, 3), n_views=(0, 2)),
@@ -271,7 +271,7 @@ STRUCTURES = {
     ),
     "alignment": Structure(
         alignment_case,
-        ("pairs", "residues", "zero-one"),
+        ("pairs", "residues", "zero_one"),
         drawn(sizes(n=(1, 3)), ALIGNMENTS),
         training=({"n": 4, "longest": 3}, {"n": 4, "longest": 3, **GLOBAL}),
         scale=2.0,
@@ -279,7 +279,7 @@ STRUCTURES = {
     ),
     "homologue": Structure(
         homologue_case,
-        ("zero-one",),
+        ("zero_one",),
         drawn(sizes(n=(1, 3)), ALIGNMENTS),
         training=({"n": 5}, {"n": 5, **GLOBAL}),
         scale=2.0,
@@ -302,7 +302,7 @@ STRUCTURES = {
     ),
     "label tree with free labels": Structure(
         functools.partial(label_case, costs="free"),
-        ("normalized-hamming", "zero-one"),
+        ("normalized_hamming", "zero_one"),
         drawn(sizes(V=(1, 4)), flags("own_rows")),
         k_best=where_losses_are_sums,
         refusal="losses that add up over nodes",
@@ -326,7 +326,7 @@ STRUCTURES = {
     ),
     "sets of labels": Structure(
         multilabel_case,
-        ("hamming", "f1", "zero-one"),
+        ("hamming", "f1", "zero_one"),
         drawn(
             sizes(n=(1, 4), n_inputs=(1, 3), n_labels=(1, 6)),
             flags("fit_intercept"),
@@ -359,7 +359,7 @@ STRUCTURES = {
     ),
     "swapped pairs": Structure(
         ranking_case,
-        ("swaps", "normalized-swaps"),
+        ("swaps", "normalized_swaps"),
         drawn(QUERIES, sizes(n_inputs=(1, 4)), MATRICES),
         training=({}, {"kind": "repeated", "sizes": (4, 3, 4)}, {"layout": "csr", "kind": "real"}),
         k_best=never,
@@ -367,7 +367,7 @@ STRUCTURES = {
     ),
     "weighted pairs": Structure(
         functools.partial(ranking_case, weighted=True),
-        ("swaps", "normalized-swaps"),
+        ("swaps", "normalized_swaps"),
         drawn(
             sizes(n_inputs=(1, 4)),
             MATRICES,
@@ -391,7 +391,7 @@ STRUCTURES = {
     ),
     "ranking": Structure(
         ranking_case,
-        ("ndcg", "average-precision"),
+        ("ndcg", "average_precision"),
         drawn(QUERIES, sizes(n_inputs=(1, 4)), MATRICES, k=st.sampled_from([None, 1, 2, 3])),
         training=({"sizes": (5, 2, 4)}, {"kind": "real", "k": 2}, {"layout": "csr"}),
         finds=margin_only,
@@ -402,7 +402,7 @@ STRUCTURES = {
     "labels of a sample": Structure(
         measure_case,
         # The others are these with other parameters: `test_measures.py` has them all.
-        ("error", "fbeta", "precision@k", "recall@precision"),
+        ("error", "fbeta", "precision_at_k", "recall_at_precision"),
         drawn(
             sizes(n=(2, 7), n_positive=(1, 5), n_inputs=(1, 3), k=(1, 5)),
             flags("fit_intercept"),
@@ -419,7 +419,7 @@ STRUCTURES = {
     ),
     "ranking of a sample": Structure(
         measure_case,
-        ("rocarea", "average_precision"),
+        ("roc_auc", "average_precision"),
         drawn(sizes(n=(2, 6), n_positive=(1, 4), n_inputs=(1, 3)), MATRICES),
         training=({}, {"n": 5, "n_positive": 2}),
         scale=20.0,
@@ -434,7 +434,7 @@ STRUCTURES = {
     ),
     "ranking of a sample at a recall": Structure(
         measure_case,
-        ("precision@recall",),
+        ("precision_at_recall",),
         drawn(
             sizes(n=(2, 6), n_positive=(1, 4), n_inputs=(1, 3)),
             MATRICES,
@@ -448,7 +448,7 @@ STRUCTURES = {
     ),
     "segments": Structure(
         segment_case,
-        ("hamming", "segments", "f1", "zero-one"),
+        ("hamming", "segments", "f1", "zero_one"),
         drawn(
             lengths(5, 3),
             sizes(n_inputs=(1, 3)),
@@ -489,7 +489,7 @@ STRUCTURES = {
     ),
     "0/1 programs": Structure(
         program_case,
-        ("hamming", "zero-one"),
+        ("hamming", "zero_one"),
         drawn(sizes(n=(1, 2), n_variables=(1, 4), n_inputs=(1, 3)), flags("sparse")),
         training=({"n": 2, "n_variables": 3},),
         k_best=never,
@@ -498,7 +498,7 @@ STRUCTURES = {
     ),
     "trees of factors": Structure(
         factor_case,
-        ("hamming", "zero-one"),
+        ("hamming", "zero_one"),
         drawn(sizes(n=(1, 3), n_variables=(1, 4), most=(1, 3), n_inputs=(1, 3)), flags("forest")),
         training=({}, {"n_variables": 4, "most": 2, "forest": True}),
         k_best=never,
@@ -507,7 +507,7 @@ STRUCTURES = {
     ),
     "joint kernel": Structure(
         joint_kernel_case,
-        ("hamming", "zero-one"),
+        ("hamming", "zero_one"),
         drawn(lengths(2, 3), sizes(n_labels=(1, 3), n_inputs=(1, 2))),
         training=({}, {"lengths": (1, 2), "n_labels": 3}),
         decode=decode_joint_kernel,

@@ -149,7 +149,7 @@ def test_it_is_an_estimator(fitted):
     [
         ({"mode": "semi"}, X, ROWS, "mode must be 'local' or 'global'"),
         ({"gaps": "convex"}, X, ROWS, "gaps must be"),
-        ({"loss": "zero"}, X, ROWS, "loss must be 'pairs' or 'residues' or"),
+        ({"loss": "zero"}, X, ROWS, "loss must be 'pairs', 'residues' or 'zero_one', got"),
         ({"alphabet": "AAC"}, X, ROWS, "letter twice"),
         ({"alphabet": "ACG"}, X, ROWS, "'T'.*not in the alphabet"),
         ({}, X[:2], ROWS, "X has 2 examples but y has 3"),

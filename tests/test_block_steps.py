@@ -205,7 +205,7 @@ def test_an_optimal_block_is_left_alone(kind):
 
 
 @pytest.mark.nojit
-@pytest.mark.parametrize("loss", ["zero-one", "costs"])
+@pytest.mark.parametrize("loss", ["zero_one", "costs"])
 @pytest.mark.parametrize("rescaling", ["margin", "none"])
 @given(seed=seeds, K=st.integers(2, 6), C=st.sampled_from([0.01, 1.0, 100.0]))
 def test_the_closed_form_solves_a_multiclass_block(loss, rescaling, seed, K, C):

@@ -59,7 +59,7 @@ def stored(store, i):
 @settings(max_examples=20, deadline=None)
 @given(seeds, st.booleans(), st.booleans(), st.booleans(), st.sampled_from(["l1", "l2"]))
 def test_a_visit_asks_the_true_oracle(seed, boundary, constrained, normalized, slack):
-    loss = "normalized-hamming" if normalized else "hamming"
+    loss = "normalized_hamming" if normalized else "hamming"
     case, store = random_store(
         seed, slack, boundary_weights=boundary, constrained=constrained, loss=loss
     )
@@ -193,7 +193,7 @@ def test_a_subclass_with_an_oracle_of_its_own_is_asked():
 @pytest.mark.parametrize(
     "formulation", [Formulation(), Formulation("margin", "l2", sqrt_loss=False)], ids=str
 )
-@pytest.mark.parametrize("solver", ["sda", "fasole", "sdm", "bcfw", "dcd-light", "dcd", "cpd"])
+@pytest.mark.parametrize("solver", ["sda", "fasole", "sdm", "bcfw", "dcd_light", "dcd", "cpd"])
 def test_the_papers_solvers_keep_planes_of_the_oracle_only(solver, formulation, monkeypatch):
     """`auto` recombines stored planes; the others never ask for it, with either slack."""
     if formulation.slack not in SOLVERS[solver].slacks:

@@ -103,7 +103,7 @@ def test_the_clock_says_when(tmp_path, monkeypatch):
 # ----- the end -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", ["auto", "n-slack", "one-slack", "perceptron"])
+@pytest.mark.parametrize("solver", ["auto", "n_slack", "one_slack", "perceptron"])
 def test_a_training_that_is_over_is_not_trained_again(solver, tmp_path):
     training = Training(solver, chains)
     first = training.solve(checkpoint=tmp_path / "c")
@@ -149,7 +149,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("end", ENDS)
-@pytest.mark.parametrize("solver", ["auto", "n-slack", "one-slack", "fasole", "bcfw", "sgd"])
+@pytest.mark.parametrize("solver", ["auto", "n_slack", "one_slack", "fasole", "bcfw", "sgd"])
 def test_every_orderly_end_leaves_a_checkpoint(solver, end, tmp_path, monkeypatch):
     """Though none was due; of the iteration's start where it was not over."""
     monkeypatch.setattr(run, "COPYING", np.inf)
@@ -288,7 +288,7 @@ def test_killed_between_two_names(two_generations):
     ("other", "told"),
     [
         (Training("auto", classes), "problem"),
-        (Training("auto", lambda: chains(loss="zero-one")), r"data \("),
+        (Training("auto", lambda: chains(loss="zero_one")), r"data \("),
         (Training("fasole", chains), r"solver \(Auto there, FASOLE here\)"),
         (Training("auto", chains, {"patience": 3}), r"patience \(2 there, 3 here\)"),
         (Training("auto", chains, {"tol": 1e-5}), "tol"),
@@ -412,7 +412,7 @@ def test_an_interrupt_while_writing(tmp_path, monkeypatch):
     assert outcome(again) == outcome(training.solve())
 
 
-@pytest.mark.parametrize("solver", ["auto", "one-slack", "sgd"])
+@pytest.mark.parametrize("solver", ["auto", "one_slack", "sgd"])
 @pytest.mark.parametrize("end", ["is due", *ENDS])
 def test_an_interrupt_while_a_checkpoint_is_written_leaves_it(solver, end, tmp_path, monkeypatch):
     """Though it is the first one: the file is written again before the interrupt is heard."""
@@ -486,7 +486,7 @@ def test_the_choice_of_weights_goes_on(tmp_path):
 
     def fit(**options):
         choice = EarlyStopping(lambda model: -abs(np.abs(model.coef_).sum() - 4.0), content="a")
-        model = mm.MulticlassSVM(C=10.0, tol=1e-6, random_state=0, solver="dcd-light", **options)
+        model = mm.MulticlassSVM(C=10.0, tol=1e-6, random_state=0, solver="dcd_light", **options)
         with choosing(model, choice), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.fit(X, y)

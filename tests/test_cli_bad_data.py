@@ -86,7 +86,7 @@ def test_training_files(task, text, message, tmp_path, monkeypatch, capsys):
         ("ordinal", ["--grades", "a,,b"], "--grades must be 2 different ones or more"),
         ("rank", ["--k", "5"], "--k of rank is of use with --loss ndcg only"),
         ("measure", ["--measure", "odd"], "measure must be one of"),
-        ("measure", ["--measure", "precision@k"], "--measure precision@k needs"),
+        ("measure", ["--measure", "precision_at_k"], "--measure precision_at_k needs"),
         ("measure", ["--loss", "f1"], "--loss is not for the task 'measure'"),
         ("multilabel", ["--loss", "hinge"], "--loss of multilabel must be hamming or f1"),
         ("tag", ["--grades", "a,b"], "--grades is for the task 'ordinal' only"),

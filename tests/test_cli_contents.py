@@ -178,7 +178,7 @@ def test_options_of_the_other_task_are_refused(corpus_folder, option, capsys):
         (["--tol", "nan"], "tol must be"),
         (["--max-time", "-1"], "--max-time must be"),
         (["--cache-mb", "-1"], "cache-mb must be a finite number >= 0, got -1"),
-        (["--solver", "nonsense"], "solver must be one of"),
+        (["--solver", "nonsense"], "solver must be auto"),
         (["--solver", "bcfw", "--slack", "l2"], "solver 'bcfw' needs --slack l1"),
         (["--loss", "odd"], "--loss of tag must be"),
         (["--on-violation", "drop"], "--on-violation is of use with --constraints only"),

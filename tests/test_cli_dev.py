@@ -92,7 +92,7 @@ def test_bad_arguments(folder, capsys):
     files = ["train", "multiclass", str(folder / "train.svm"), "-o", str(folder / "none.mm")]
     dev = ["--dev", str(folder / "dev.svm")]
     refused([*files, "--patience", "2"], "--patience is of use with --dev only", capsys, code=2)
-    hard = ["--slack", "none", "--solver", "n-slack"]
+    hard = ["--slack", "none", "--solver", "n_slack"]
     refused([*files, *dev, *hard], "no weights to choose from", capsys, code=2)
     refused([*files, "-q", "--dev", "nowhere"], "nowhere: No such file", capsys)
     refused([*files, "-q", "--dev", str(folder / "dev.txt")], "expected svmlight", capsys)

@@ -70,8 +70,8 @@ def test_help_by_task(capsys):
     rank, measure = (
         " ".join(help_of(capsys, "train", name).split()) for name in ("rank", "measure")
     )
-    assert "--loss ndcg counts" in rank and "precision@k" not in rank
-    assert "precision@k and recall@k count" in measure and "ndcg" not in measure
+    assert "--loss ndcg counts" in rank and "precision_at_k" not in rank
+    assert "precision_at_k and recall_at_k count" in measure and "ndcg" not in measure
 
 
 def test_every_help_is_a_phrase():

@@ -145,7 +145,7 @@ def test_bad_arguments(folder, capsys):
         assert stopped.value.code == 2
     capsys.readouterr()
     refused([*files, "--solver", "sgd"], "--solver sgd has no path", capsys, code=2)
-    refused([*files, "--slack", "none", "--solver", "n-slack"], "no C", capsys, code=2)
+    refused([*files, "--slack", "none", "--solver", "n_slack"], "no C", capsys, code=2)
     refused([*files, "--calibrate"], "--calibrate is of use with -o", capsys, code=2)
     twice = ["path", "multiclass", "-", "--dev", "-"]
     refused(twice, "either the training file or", capsys, code=2)

@@ -116,7 +116,7 @@ def test_measures(tmp_path, capsys):
     told = evaluated.report["measures"]
     assert told["accuracy"] == pytest.approx(metrics.accuracy_score(gold, found))
     assert evaluated.report["value"] == told["accuracy"]
-    assert told["rocarea"] == pytest.approx(metrics.roc_auc_score(gold, scores))
+    assert told["roc_auc"] == pytest.approx(metrics.roc_auc_score(gold, scores))
     assert told["average_precision"] == pytest.approx(metrics.average_precision_score(gold, scores))
     precision, recall, f1, _ = metrics.precision_recall_fscore_support(
         gold, found, average="binary", zero_division=0

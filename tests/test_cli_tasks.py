@@ -168,7 +168,7 @@ def test_scores_of_rows(folder, capsys):
 
 def test_measures_of_rankings_have_scores_only(folder, capsys):
     data, model = str(folder / "measure.train"), str(folder / "roc.mm")
-    train = ["train", "measure", data, "-o", model, "-q", "--measure", "rocarea", "--C", "100"]
+    train = ["train", "measure", data, "-o", model, "-q", "--measure", "roc_auc", "--C", "100"]
     assert main(train) == 0
     assert main(["predict", model, data]) == 0
     scores = [float(line) for line in capsys.readouterr().out.splitlines()]
@@ -379,7 +379,7 @@ def test_weights_that_cannot_be_shortened(folder, tmp_path, capsys):
     for wrong in (["--compact", "0.01"], ["--compact", "nan"], ["--compact", "inf"]):
         assert main([*train, *wrong]) == 2
         assert "--compact must be above --tol, 0.01" in capsys.readouterr().err
-    for wrong in (["--solver", "sgd"], ["--slack", "none", "--solver", "n-slack"]):
+    for wrong in (["--solver", "sgd"], ["--slack", "none", "--solver", "n_slack"]):
         assert main([*train, "--compact", "0.1", *wrong]) == 2
         assert "--compact needs a certified gap" in capsys.readouterr().err
     assert main([*train, "--compact", "0.99", "--max-passes", "2"]) == 3  # not what was asked for

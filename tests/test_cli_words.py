@@ -66,10 +66,10 @@ def test_class_weights_by_text_of_numbers():
 @pytest.mark.parametrize(
     "options, message",
     [
-        (["--solver", "foo"], "--solver must be one of auto, bcfw,"),
+        (["--solver", "foo"], "--solver must be auto, sda,"),
         (["--tol", "-1"], "--tol must be a number >= 0, got -1.0"),
         (["--slack", "none"], "solver 'auto' needs --slack l1 or l2, got --slack none"),
-        (["--slack", "none"], "solvers that can: n-slack"),
+        (["--slack", "none"], "solvers that can: n_slack"),
     ],
 )
 def test_values_are_refused_in_words_of_the_command_line(options, message, tmp_path, capsys):
@@ -102,3 +102,32 @@ def test_what_was_meant_is_suggested(command, message, capsys):
     said = capsys.readouterr().err
     assert stopped.value.code == 2 and message in said
     assert "svm_hmm_classify" not in said  # the help lists the drop-ins, once
+
+
+@pytest.mark.parametrize(
+    "given, dest, value",
+    [
+        ("--loss zero-one", "loss", "zero_one"),
+        ("--loss=zero_one", "loss", "zero_one"),
+        ("--solver n-slack", "solver", "n_slack"),
+        ("--measure precision-at-k", "measure", "precision_at_k"),
+        ("--max_passes 3", "max_passes", 3),
+        ("--max_passes=3", "max_passes", 3),
+        ("--on_violation drop", "on_violation", "drop"),
+        ("--checkpoint my_file-1", "checkpoint", "my_file-1"),
+        ("--checkpoint=my_file-1", "checkpoint", "my_file-1"),
+    ],
+)
+def test_hyphens_and_underscores_are_alike(given, dest, value, monkeypatch):
+    found = []
+    monkeypatch.setattr("maxmargin.cli.commands.train.run", lambda seen, _: found.append(seen) or 0)
+    assert run(["train", "label_tree", "a_b-c", "-o", "m_-", *given.split()]) == 0
+    assert getattr(found[0], dest) == value
+    assert (found[0].task, found[0].data) == ("label-tree", "a_b-c")
+
+
+def test_words_after_two_hyphens_are_files(monkeypatch):
+    found = []
+    monkeypatch.setattr("maxmargin.cli.commands.train.run", lambda seen, _: found.append(seen) or 0)
+    assert run(["train", "-o", "m", "--", "tag", "--a_b"]) == 0
+    assert found[0].data == "--a_b"

@@ -422,7 +422,7 @@ def train_with(client, monkeypatch, callbacks=(), **options):
     return solver.solve(medium_classes(), Formulation(), 0.1, callbacks=callbacks)
 
 
-@pytest.mark.parametrize("method", ["auto", "one-slack"])
+@pytest.mark.parametrize("method", ["auto", "one_slack"])
 @pytest.mark.parametrize("what", ["workers", "scheduler"])
 def test_what_was_found_before_all_are_gone_is_kept(monkeypatch, tmp_path, what, method):
     client = Deserted(OSError("gone") if what == "scheduler" else None)
@@ -604,7 +604,7 @@ def pids(client):
     return client.run(os.getpid)
 
 
-@pytest.mark.parametrize("method", ["auto", "one-slack"])
+@pytest.mark.parametrize("method", ["auto", "one_slack"])
 def test_a_cluster_does_what_one_process_does(client, method):
     for problem in (medium_classes(), medium_chains()):
         solver = mm.ClusterSolver(cluster=client, method=method, n_shards=3, tol=1e-2)
@@ -737,7 +737,7 @@ def test_command_line(client, tmp_path, monkeypatch, capsys):
     gc.collect()
     assert not [name for name in os.listdir() if "packed" in name]
     elsewhere = [*train, "-o", "m", "--cluster", "x"]
-    refused([*elsewhere, "--solver", "sda"], "auto or one-slack", capsys, 2)
+    refused([*elsewhere, "--solver", "sda"], "auto or one_slack", capsys, 2)
     refused([*elsewhere, "--slack", "none"], "hard margins", capsys, 2)
 
 
@@ -773,7 +773,7 @@ def test_errors_of_parts_arrive(client):
 
 
 def test_what_is_refused():
-    with pytest.raises(ValueError, match="must be 'auto' or 'one-slack', got 'sda'"):
+    with pytest.raises(ValueError, match="must be 'auto' or 'one_slack', got 'sda'"):
         mm.SequenceTagger(solver="sda", cluster="tcp://127.0.0.1:1").fit([[[1.0]]], [["a"]])
     with pytest.raises(ValueError, match="n_shards must be >= 1"):
         mm.ClusterSolver(cluster="x", n_shards=0)

@@ -26,7 +26,7 @@ def judged_documents(seed=0, n_queries=12, d=5):
 # ----- rankings ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", ["auto", "one-slack", "n-slack", "sgd", "perceptron"])
+@pytest.mark.parametrize("solver", ["auto", "one_slack", "n_slack", "sgd", "perceptron"])
 def test_monotonic_rankings(solver, tmp_path):
     X, y, qid = judged_documents()
     signs = [-1, 0, 1, 0, 1]
@@ -190,7 +190,7 @@ def classes(n, shift=0.0, seed=0):
     return centers[y] + rng.normal(size=(n, 3)), np.array(["a", "b", "c"])[y]
 
 
-@pytest.mark.parametrize("solver", ["auto", "n-slack", "one-slack", "sgd"])
+@pytest.mark.parametrize("solver", ["auto", "n_slack", "one_slack", "sgd"])
 def test_classifiers_with_a_prior(solver):
     X, y = classes(300)
     prior = mm.MulticlassSVM(C=0.1, random_state=0).fit(X, y)
@@ -250,7 +250,7 @@ SENTENCES = [[["the"], ["cat"], ["sleeps"]], [["a"], ["dog"], ["barks"]], [["cat
 TAGS = [["D", "N", "V"], ["D", "N", "V"], ["N", "V"]]
 
 
-@pytest.mark.parametrize("solver", ["auto", "n-slack", "one-slack", "sgd"])
+@pytest.mark.parametrize("solver", ["auto", "n_slack", "one_slack", "sgd"])
 def test_taggers_with_a_prior(solver, tmp_path):
     prior = mm.SequenceTagger(boundary_weights=True, random_state=0).fit(SENTENCES, TAGS)
     new = [[["the"], ["barks"]]], [["D", "N"]]

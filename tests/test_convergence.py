@@ -86,7 +86,7 @@ def test_a_step_within_rounding_is_none():
 @pytest.mark.parametrize("solver", PRECISE)
 def test_a_target_of_zero(solver, structure, C):
     """No solver runs for ever at the level of rounding."""
-    case = small_case(structure, "zero-one", 1)
+    case = small_case(structure, "zero_one", 1)
     result = solve(solver, case.problem, C, tol=0.0, max_passes=None, max_time=None)
     assert result.relative_gap <= 1e-6
     assert result.converged == (result.gap <= 0.0)
@@ -116,7 +116,7 @@ def test_a_limit_alone_ends_training(solver):
 def test_line_searches_lead_to_the_optimum(seed, C):
     """Planes taken near the best point known gain little alone; some have to be kept."""
     case = chain_case(np.random.default_rng(seed), lengths=(3, 3, 3), n_inputs=2, K=2)
-    result = solve("one-slack", case.problem, C, tol=1e-3, max_passes=100, qp="line-search")
+    result = solve("one_slack", case.problem, C, tol=1e-3, max_passes=100, qp="line_search")
     check_optimal(result, case, C, precision=1e-3)
     assert len(result.history) < 1000
 
@@ -155,7 +155,7 @@ def test_examples_without_any_weight():
 
 @pytest.mark.parametrize("solver", PRECISE)
 def test_the_last_record_is_of_the_result(solver):
-    case = small_case("chain", "zero-one", 2)
+    case = small_case("chain", "zero_one", 2)
     result = solve(solver, case.problem, 0.3, tol=0.0, max_passes=None)
     last = result.history[-1]
     assert (last.primal, last.dual) == (result.primal, result.dual)
@@ -198,7 +198,7 @@ def test_a_prior_and_a_large_c(C):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 5)), rng.integers(0, 3, 60)
     prior = mm.MulticlassSVM(random_state=0).fit(X[:40] + 1.0, y[:40])
-    for solver in ("auto", "dcd", "one-slack", "n-slack", "fasole"):
+    for solver in ("auto", "dcd", "one_slack", "n_slack", "fasole"):
         model = mm.MulticlassSVM(C=C, solver=solver, tol=1e-4, max_passes=40, random_state=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -208,7 +208,7 @@ def test_a_prior_and_a_large_c(C):
 
 def test_an_online_solver_that_settles_above_the_target_has_not_converged():
     """Without mistakes a perceptron never changes again, whatever the gap."""
-    case = small_case("multiclass", "zero-one", 0)
+    case = small_case("multiclass", "zero_one", 0)
     for C in (1e-2, 1e3):
         solver = make_solver("perceptron", certificate=True, max_passes=300, tol=1e-3)
         result = solver.solve(case.problem, Formulation(), C)

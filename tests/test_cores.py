@@ -28,7 +28,7 @@ from maxmargin.solvers import SOLVERS, certify, make_solver
 from structures import STRUCTURES
 from test_reproducibility import chains
 
-BIT_FOR_BIT = ("one-slack", "n-slack", "perceptron", "mira", "sgd", "pegasos")
+BIT_FOR_BIT = ("one_slack", "n_slack", "perceptron", "mira", "sgd", "pegasos")
 
 
 def own_threads():
@@ -237,7 +237,7 @@ def test_the_sentence_with_a_bad_token_is_named():
 def test_weights_of_an_estimator():
     X, y = KINDS["tagger"].first
     weights = [
-        make("tagger", solver="one-slack", n_jobs=n_jobs).fit(X * 5, list(y) * 5).coef_.tobytes()
+        make("tagger", solver="one_slack", n_jobs=n_jobs).fit(X * 5, list(y) * 5).coef_.tobytes()
         for n_jobs in (None, 2)
     ]
     assert weights[0] == weights[1]
@@ -299,7 +299,7 @@ class OracleOfOnesOwn(ThreadedSigns):
 @pytest.mark.usefixtures("small_pieces")
 def test_threads_are_used_where_they_may_be():
     def seen(problem, n_jobs=None):
-        make_solver("one-slack", n_jobs=n_jobs).solve(problem, Formulation(), 1.0)
+        make_solver("one_slack", n_jobs=n_jobs).solve(problem, Formulation(), 1.0)
         return problem.seen
 
     assert seen(ThreadedSigns(), 2) == {"MainThread", "maxmargin"}
@@ -322,7 +322,7 @@ def test_a_state_can_be_copied_while_threads_work_on_it():
 
 
 @pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize("name", ["one-slack", "n-slack", "auto"])
+@pytest.mark.parametrize("name", ["one_slack", "n_slack", "auto"])
 def test_errors_come_through(name):
     class Failing(ThreadedSigns):
         def most_violated(self, x, y, w, rescaling):
@@ -346,7 +346,7 @@ def test_an_interrupt_in_the_middle_of_a_pass():
             return super().most_violated(x, y, w, rescaling)
 
     problem = Interrupting()
-    result = make_solver("one-slack", tol=1e-6, n_jobs=2).solve(problem, Formulation(), 1.0)
+    result = make_solver("one_slack", tol=1e-6, n_jobs=2).solve(problem, Formulation(), 1.0)
     assert result.status == "interrupted" and "maxmargin" in problem.seen
     assert result.primal == pytest.approx(
         0.5 * result.w @ result.w + hinge_values(problem, Formulation(), result.w).sum()

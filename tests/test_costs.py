@@ -193,7 +193,7 @@ def test_costs_of_single_examples(K):
         atol=1e-5,
     )
     own = svm(tol=1e-6).fit(X, y, costs=costs)
-    general = svm(tol=1e-6, solver="n-slack").fit(X, y, costs=costs)
+    general = svm(tol=1e-6, solver="n_slack").fit(X, y, costs=costs)
     assert own.result_.converged
     assert own.result_.primal == pytest.approx(general.result_.primal, rel=1e-5)
     found = np.searchsorted(own.classes_, own.predict(X))
@@ -365,8 +365,8 @@ def test_class_weight_of_a_sample():
 @pytest.mark.parametrize(
     ("make", "data", "why"),
     [
-        (lambda: tagger(loss="zero-one"), sentences(), "counts sequences"),
-        (lambda: labeler(loss="zero-one"), nodes(), "counts examples"),
+        (lambda: tagger(loss="zero_one"), sentences(), "counts sequences"),
+        (lambda: labeler(loss="zero_one"), nodes(), "counts examples"),
         (lambda: sets(loss="f1"), label_sets(), "does not add up over them"),
         (
             lambda: mm.PerformanceSVM(measure="f1"),
@@ -393,8 +393,8 @@ def test_losses_that_do_not_add_up_ignore_class_weight(make, data, why):
     [
         (lambda: tagger(loss=1j * (1.0 - np.eye(2))).fit(*sentences(4)), "loss must be the name"),
         (lambda: tagger(class_weight={"O": "much"}).fit(*sentences(4)), r"\['O'\] is 'much'"),
-        (lambda: svm(loss=1j * (1.0 - np.eye(3))).fit(*classes()[:2]), "loss must be 'zero-one'"),
-        (lambda: svm(loss=[["a"] * 3] * 3).fit(*classes()[:2]), "loss must be 'zero-one'"),
+        (lambda: svm(loss=1j * (1.0 - np.eye(3))).fit(*classes()[:2]), "loss must be 'zero_one'"),
+        (lambda: svm(loss=[["a"] * 3] * 3).fit(*classes()[:2]), "loss must be 'zero_one'"),
         (lambda: svm().fit(*classes()[:2], costs=[["a"] * 3] * 120), r"shape \(120, 3\), got"),
         (lambda: svm().fit(*classes()[:2], costs=[[0.0]] * 119 + [[]]), r"shape \(120, 3\), got"),
         (lambda: sets(loss=np.array([1j, 1.0])).fit(*label_sets()), "the costs of a missed"),

@@ -23,7 +23,7 @@ from solving import (
 )
 from test_squared_slack import Block, blocks, seeds
 
-FAMILY = ("dcd-light", "dcd", "cpd")
+FAMILY = ("dcd_light", "dcd", "cpd")
 SQUARED = Formulation("margin", "l2", sqrt_loss=False)  # that of Chang & Yih
 LINEAR = Formulation("margin", "l1")
 BOTH = pytest.mark.parametrize("formulation", [SQUARED, LINEAR], ids=["squared", "linear"])
@@ -202,7 +202,7 @@ def test_rounds_without_the_oracle_save_passes(make, formulation):
         for r in (0, 5)
     }
     assert passes[5] < passes[0]
-    light = solve("dcd-light", problem, 0.2, formulation, tol=1e-2).n_passes
+    light = solve("dcd_light", problem, 0.2, formulation, tol=1e-2).n_passes
     assert light == passes[0]  # Algorithm 3 without its rounds is Algorithm 2
 
 
@@ -216,7 +216,7 @@ def test_cutting_planes_certify_every_pass():
 @pytest.mark.parametrize("solver", FAMILY)
 @pytest.mark.parametrize("structure", ["multiclass", "chain"])
 def test_limits_and_history(solver, structure):
-    case = small_case(structure, "zero-one", 2)
+    case = small_case(structure, "zero_one", 2)
     result = solve(solver, case.problem, 5.0, SQUARED, tol=1e-12, max_passes=2)
     assert result.status == "max_passes" and 2.0 <= result.n_passes <= 4.0
     check_certificate(result, case, 5.0, SQUARED)

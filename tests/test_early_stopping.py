@@ -45,7 +45,7 @@ def objective(w, C):
     return 0.5 * w @ w + C * slacks.sum()
 
 
-@pytest.mark.parametrize("solver", ["auto", "sdm", "bcfw", "n-slack", "one-slack", "cpd"])
+@pytest.mark.parametrize("solver", ["auto", "sdm", "bcfw", "n_slack", "one_slack", "cpd"])
 def test_the_certificate_is_that_of_the_weights_chosen(solver):
     settings = {"C": 1.0, "fit_intercept": False, "random_state": 0, "tol": 1e-3, "solver": solver}
     plain = mm.MulticlassSVM(**settings).fit(X, Y)
@@ -175,7 +175,7 @@ def test_an_interrupt_while_weights_are_judged_keeps_what_is_certified():
 
 def test_what_cannot_be_chosen_from():
     with pytest.raises(ValueError, match="slack='none' has no weights to choose from"):
-        chosen(mm.MulticlassSVM(slack="none", solver="n-slack"), [0.5])
+        chosen(mm.MulticlassSVM(slack="none", solver="n_slack"), [0.5])
     with pytest.raises(ValueError, match="patience must be 1 or more, got 0"):
         EarlyStopping(len, patience=0)
     tagger = mm.SequenceTagger()

@@ -241,7 +241,7 @@ def test_warm_start_reuses_planes(words):
     cold = mm.SequenceTagger(C=0.12, tol=1e-3, random_state=0)
     cold.fit(words.X_train, words.y_train)
     assert model.result_.primal == pytest.approx(cold.result_.primal, rel=2e-3)
-    model.set_params(loss="zero-one").fit(words.X_train, words.y_train)
+    model.set_params(loss="zero_one").fit(words.X_train, words.y_train)
     assert model.result_.state is not first.state
     model.set_params(warm_start=False).fit(words.X_train, words.y_train)
     assert model.result_.state is None and not hasattr(model, "_kept")
@@ -249,7 +249,7 @@ def test_warm_start_reuses_planes(words):
 
 def test_losses_train(words):
     X, Y = words.X_train[:20], words.y_train[:20]
-    for loss in ("normalized-hamming", "zero-one"):
+    for loss in ("normalized_hamming", "zero_one"):
         for rescaling in ("margin", "slack"):
             model = mm.SequenceTagger(
                 C=1.0, loss=loss, rescaling=rescaling, tol=0.05, random_state=0

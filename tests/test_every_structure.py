@@ -170,7 +170,7 @@ SHORT = {
 #: call need thousands of passes for more; Frank-Wolfe steps converge like 1/k.
 PRECISIONS = {
     "sda": ((0.05, 1e-5), (0.5, 1e-4), (2.0, 1e-4), (1.0, 1e-4)),
-    "dcd-light": ((0.05, 1e-5), (0.5, 1e-4), (2.0, 1e-4), (1.0, 1e-4)),
+    "dcd_light": ((0.05, 1e-5), (0.5, 1e-4), (2.0, 1e-4), (1.0, 1e-4)),
     "bcfw": ((0.2, 1e-2), (0.05, 1e-3), (1.0, 1e-2), (1e-3, 1e-6)),
 }
 HIGH = ((0.05, 1e-7), (0.5, 1e-7), (5.0, 1e-7), (2.0, 1e-7))
@@ -263,9 +263,9 @@ def test_hard_margins_are_met_or_refused(name, loss, formulation):
         blocks = all_planes(case.twin, formulation)
         if not can_be_met(blocks):
             with pytest.raises(ValueError, match="the hard margin cannot be met"):
-                solve("n-slack", case.problem, 1.0, formulation, tol=1e-4)
+                solve("n_slack", case.problem, 1.0, formulation, tol=1e-4)
             continue
-        result = solve("n-slack", case.problem, 1.0, formulation, tol=1e-4)
+        result = solve("n_slack", case.problem, 1.0, formulation, tol=1e-4)
         optimum = solve_exactly(blocks, 1.0, slack="none")
         assert result.converged
         assert all((b - A @ result.w).max(initial=0.0) <= 1e-9 for b, A in blocks)
@@ -280,7 +280,7 @@ def test_hard_margins_are_met_or_refused(name, loss, formulation):
 )
 @pytest.mark.parametrize("name", ["multiclass", "chain"])
 def test_solvers_without_compilation(name, solver, slack):
-    case, formulation = small_case(name, "zero-one", 1), Formulation(slack=slack)
+    case, formulation = small_case(name, "zero_one", 1), Formulation(slack=slack)
     result = solve(solver, case.problem, 0.3, formulation, tol=1e-6)
     check_optimal(result, case, 0.3, formulation)
 

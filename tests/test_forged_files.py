@@ -46,8 +46,8 @@ def forged(script, *arguments):
     "trainings",
     [
         ("auto on chains", "auto, constraints", "sda on trees", "auto in plain Python"),
-        ("auto on classes", "one-slack on chains", "sgd, certified", "auto on trees"),
-        ("n-slack on chains", "dcd on classes", "auto, shares of trees", "mira, three best"),
+        ("auto on classes", "one_slack on chains", "sgd, certified", "auto on trees"),
+        ("n_slack on chains", "dcd on classes", "auto, shares of trees", "mira, three best"),
     ],
 )
 def test_forged_checkpoints_are_refused_or_harmless(trainings):
@@ -105,10 +105,10 @@ def put(*changes):
         ("auto on chains", {"best_w": put((0, 9.0))}, "primal value"),
         ("auto on classes", {"state_store_classes": put((0, 77))}, "classes"),
         ("auto on classes", {"state_store_alpha": lambda a: a + 1.0}, "alpha"),
-        ("n-slack on chains", {"state_sets_ids": put((0, -1))}, "ids"),
-        ("n-slack on chains", {"state_sets_start": put((0, 1))}, "overlap"),
-        ("one-slack on chains", {"state_pool_slots_ids": put((0, 2**30))}, "ids"),
-        ("one-slack on chains", {"state_bundle_offset": lambda b: b + 5.0}, "value"),
+        ("n_slack on chains", {"state_sets_ids": put((0, -1))}, "ids"),
+        ("n_slack on chains", {"state_sets_start": put((0, 1))}, "overlap"),
+        ("one_slack on chains", {"state_pool_slots_ids": put((0, 2**30))}, "ids"),
+        ("one_slack on chains", {"state_bundle_offset": lambda b: b + 5.0}, "value"),
         ("sgd on chains", {"learner_state_v": lambda v: v[:-1]}, "shape"),
         ("sgd on chains", {"examples": put((0, 99))}, "examples"),
     ],

@@ -41,7 +41,7 @@ def relaxed_case(rng, **options):
 @given(seed=st.integers(0, 2**32 - 1), scale=st.sampled_from([0.0, 0.3, 3.0]))
 def test_the_relaxation_bounds_all_outputs(seed, scale):
     rng = np.random.default_rng(seed)
-    problem, twin = relaxed_case(rng, loss="normalized-hamming")
+    problem, twin = relaxed_case(rng, loss="normalized_hamming")
     w = scale * rng.normal(size=twin.n_features)
     planes, bounds = split_bounds(problem.oracle(np.arange(problem.n_examples), w))
     values = values_of(planes.losses, dense_rows(planes, len(w)), w, "margin")
@@ -103,7 +103,7 @@ def test_training_with_relaxations_is_certified(rescaling):
 
 def test_relaxations_refuse_what_they_cannot():
     with pytest.raises(ValueError, match="no linear relaxation"):
-        mm.LinearProgramProblem("zero-one", relaxed=True)
+        mm.LinearProgramProblem("zero_one", relaxed=True)
     problem, _ = relaxed_case(np.random.default_rng(0))
     with pytest.raises(ValueError, match="relaxed=False"):
         problem.oracle(np.arange(1), np.zeros(2), "slack")
@@ -177,7 +177,7 @@ def test_bad_examples_are_named(problem, X, Y, message):
 
 def test_unknown_losses():
     for kind in (mm.AssignmentProblem, mm.FactorTree, mm.LinearProgramProblem):
-        with pytest.raises(ValueError, match="loss must be one of 'hamming'"):
+        with pytest.raises(ValueError, match="loss must be 'hamming'"):
             kind("f1")
 
 

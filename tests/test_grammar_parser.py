@@ -104,7 +104,7 @@ def test_best_derivations_are_those_of_the_largest_scores(options, seed, k):
 # ----- estimators -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", ["f1", "zero-one"])
+@pytest.mark.parametrize("loss", ["f1", "zero_one"])
 def test_a_parser_learns_its_treebank(loss):
     parser = mm.GrammarParser(C=10.0, loss=loss, random_state=0).fit(TREES)
     assert [str(tree) for tree in parser.predict(SENTENCES)] == TREES

@@ -182,7 +182,7 @@ class Sides(mm.Problem):
         return max((0, 1), key=lambda c: w @ self.joint_feature(x, c))
 
 
-@pytest.mark.parametrize("solver", ["n-slack", "one-slack", "sgd"])
+@pytest.mark.parametrize("solver", ["n_slack", "one_slack", "sgd"])
 def test_other_solvers_begin_anew(solver):
     words, tags = zip(*SENTENCES, strict=True)
     model = tagger(warm_start=True, solver=solver).fit(words[:4], tags[:4]).fit(words, tags)

@@ -36,7 +36,7 @@ def solve(problem, formulation, **parameters):
         name: parameters.pop(name) for name in ("sample_weight", "warm_start") if name in parameters
     }
     parameters = {"tol": 1e-4, "max_passes": 2000, **parameters}
-    return make_solver("n-slack", **parameters).solve(problem, formulation, 1.0, **call)
+    return make_solver("n_slack", **parameters).solve(problem, formulation, 1.0, **call)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -113,7 +113,7 @@ def test_weights_are_scaled_by_the_square_root_of_the_loss():
             asked.add(sqrt_loss)
             return case.problem.oracle(indices, w, rescaling, sqrt_loss)
 
-    solver = make_solver("n-slack")
+    solver = make_solver("n_slack")
     cutting = solver.start(TrainingRequest(Watched(), formulation, 1.0, np.ones(2), None, ()))
     # Half the weights that are needed, said to be all but enough: one scaling is not.
     solver._scale_up(cutting, 0.5 * good.w, np.full(2, 1e-6), np.ones(2))

@@ -115,7 +115,7 @@ def test_labels_that_are_given(order):
 
 
 @pytest.mark.nojit
-@pytest.mark.parametrize("loss", ["hamming", "normalized-hamming"])
+@pytest.mark.parametrize("loss", ["hamming", "normalized_hamming"])
 def test_costs_of_any_rows(loss):
     """Rows for labels that are not known: several labels may cost nothing."""
     rng = np.random.default_rng(0)

@@ -145,10 +145,10 @@ def test_hard_margins_are_not_met_by_bounds_above_zero():
     problem.dpsi = np.abs(problem.dpsi)
     problem.dpsi[:, 0] = 0.0
     formulation = Formulation("margin", "none")
-    assert solve("n-slack", problem, formulation).converged
+    assert solve("n_slack", problem, formulation).converged
     sloppy = Sloppy(np.random.default_rng(2), n=2, K=3)
     sloppy.dpsi, sloppy.slop, sloppy.overlooked = problem.dpsi, 0.1, 0
-    result = solve("n-slack", sloppy, formulation, max_passes=50)
+    result = solve("n_slack", sloppy, formulation, max_passes=50)
     assert result.primal == np.inf and not result.converged
 
 

@@ -58,7 +58,7 @@ def test_a_dropped_interrupt_ends_training(name):
 
 def test_an_interrupt_in_the_last_moment_is_told():
     """The end of training answers no interrupts, but it keeps them."""
-    case = small_case("chain", "zero-one", 1)
+    case = small_case("chain", "zero_one", 1)
 
     def interrupt(progress):
         if progress.gap is not None and progress.gap <= progress.target:

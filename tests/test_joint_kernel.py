@@ -81,7 +81,7 @@ def scores(model, inputs):
     ("name", "slack"),
     [
         (name, slack)
-        for name in ("auto", "n-slack", "one-slack", "sdm", "fasole", "bcfw", "dcd")
+        for name in ("auto", "n_slack", "one_slack", "sdm", "fasole", "bcfw", "dcd")
         for slack in ("l1", "l2")
         if slack in SOLVERS[name].slacks
     ],
@@ -363,7 +363,7 @@ def test_paths_clones_pickles_and_searches():
     assert len(found.best_estimator_.predict(NEW)) == len(NEW)
 
 
-@pytest.mark.parametrize("solver", ["auto", "one-slack", "n-slack", "perceptron"])
+@pytest.mark.parametrize("solver", ["auto", "one_slack", "n_slack", "perceptron"])
 def test_warm_starts_go_on_from_the_same_points(solver):
     options = {"solver": solver, "warm_start": True, "max_passes": 3, "random_state": 0}
     model = mm.StructuralSVM(ByKernel(), C=0.3, tol=1e-3, **options)

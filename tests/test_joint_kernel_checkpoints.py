@@ -169,7 +169,7 @@ def test_points_are_found_in_one_process(monkeypatch):
     monkeypatch.setattr(processes, "WORTH_SENDING", 0.0)
     results = []
     for n_jobs in (1, 2):
-        solver = make_solver("one-slack", tol=1e-2, max_passes=8, n_jobs=n_jobs)
+        solver = make_solver("one_slack", tol=1e-2, max_passes=8, n_jobs=n_jobs)
         results.append(outcome(solver.solve(kernel(), Formulation(), 0.3)))
     assert results[0] == results[1]
 

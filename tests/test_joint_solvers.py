@@ -31,7 +31,7 @@ from solving import (
     solve,
 )
 
-JOINT = ("auto", "fasole", "sdm", "n-slack")
+JOINT = ("auto", "fasole", "sdm", "n_slack")
 MEDIUM = {"classes": medium_classes, "chains": medium_chains}
 
 
@@ -109,7 +109,7 @@ def test_classes_that_were_never_met_take_part_on_request_only():
         ("auto", multiclass_case, class_store, "add_listed_classes", 1),
         ("auto", chain_case, plane_memory, "add_weighted_planes", 1),
         ("fasole", chain_case, plane_memory, "add_weighted_planes", 1),
-        ("n-slack", chain_case, working_sets, "add_weighted", 3),
+        ("n_slack", chain_case, working_sets, "add_weighted", 3),
     ],
 )
 def test_an_interrupt_in_the_middle(solver, make, module, name, call, monkeypatch):
@@ -193,7 +193,7 @@ def test_no_history_has_a_dual_above_a_primal_value(seed, slack):
     y = rng.permutation(np.arange(30) % 3)
     C = 10.0 ** rng.integers(-3, 4)
     results = []
-    for solver in ("auto", "n-slack", "dcd", "one-slack"):
+    for solver in ("auto", "n_slack", "dcd", "one_slack"):
         if slack in ALL_SOLVERS[solver].slacks:
             options = {"C": C, "slack": slack, "tol": 1e-5, "max_passes": 25, "random_state": 0}
             model = mm.MulticlassSVM(solver=solver, **options)

@@ -55,7 +55,7 @@ def sequences(rows, offsets=OFFSETS):
 # ----- the optimum ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", ["auto", "n-slack", "one-slack", "dcd"])
+@pytest.mark.parametrize("solver", ["auto", "n_slack", "one_slack", "dcd"])
 @pytest.mark.parametrize("rescaling", ["margin", "slack"])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_classes(solver, rescaling, intercept):

@@ -27,10 +27,10 @@ from solving import check_optimal, solve
 MEASURES = (*LABEL_MEASURES, *RANKING_MEASURES)
 PARAMETERS = {
     "fbeta": {"beta": 0.5},
-    "precision@k": {"k": 20},
-    "recall@k": {"k": 20},
-    "recall@precision": {"floor": 0.7},
-    "precision@recall": {"floor": 0.7},
+    "precision_at_k": {"k": 20},
+    "recall_at_k": {"k": 20},
+    "recall_at_precision": {"floor": 0.7},
+    "precision_at_recall": {"floor": 0.7},
 }
 every_measure = pytest.mark.parametrize("name", MEASURES)
 seeds = st.integers(0, 2**32 - 1)
@@ -62,7 +62,7 @@ def test_labels_of_every_measure(name):
 
 
 @pytest.mark.nojit
-@pytest.mark.parametrize("name", ["error", "rocarea"])
+@pytest.mark.parametrize("name", ["error", "roc_auc"])
 def test_rows_of_different_weights(name):
     for seed in range(6):
         rng = np.random.default_rng(seed)
@@ -82,7 +82,7 @@ def test_problems_pass_their_check(name):
         listed = [problem.Y[0]] if name in RANKING_MEASURES else []
         if name in RANKING_MEASURES:
             listed += [np.array(order) for order in twin.orders.values()]
-            rescalings = RESCALINGS if name == "precision@recall" else ("margin", "none")
+            rescalings = RESCALINGS if name == "precision_at_recall" else ("margin", "none")
         else:
             listed += [np.array(y) for y in twin.outputs(0)]
             rescalings = RESCALINGS
@@ -160,7 +160,7 @@ def test_the_best_ranking_of_many_rows(seed, spread):
 def test_searches_that_are_not_exact_are_refused():
     problem = measure_case(np.random.default_rng(0), loss="average_precision").problem
     with pytest.raises(ValueError, match=r"exact search for rescaling='margin'.*'f1', can do all"):
-        solve("one-slack", problem, 1.0, Formulation("slack"))
+        solve("one_slack", problem, 1.0, Formulation("slack"))
     with pytest.raises(ValueError, match=r"sqrt_loss=False"):
         solve("auto", problem, 1.0, Formulation(slack="l2"))
 
@@ -193,20 +193,20 @@ def test_auto_leaves_a_single_example_to_one_slack():
     case = measure_case(np.random.default_rng(0), loss="f1")
     result = solve("auto", case.problem, 50.0)
     check_optimal(result, case, 50.0)
-    assert result.state.kind == "one-slack"
+    assert result.state.kind == "one_slack"
     again = solve("auto", case.problem, 60.0, warm_start=result)
     check_optimal(again, case, 60.0)
     assert again.n_passes < result.n_passes
     squared = Formulation(slack="l2")
-    assert solve("auto", case.problem, 5.0, squared).state.kind == "dual-ascent"
+    assert solve("auto", case.problem, 5.0, squared).state.kind == "dual_ascent"
 
 
-@pytest.mark.parametrize("measure", ["error", "f1", "rocarea"])
+@pytest.mark.parametrize("measure", ["error", "f1", "roc_auc"])
 def test_large_features_take_few_passes(measure):
     X, _ = breast_cancer()
     X, noise = X[:60, :4] - X[:60, :4].mean(axis=0), np.random.default_rng(0).normal(size=60)
     y = X[:, 0] + 0.1 * noise > 0.0
-    model = mm.PerformanceSVM(measure=measure, solver="one-slack", max_passes=200)
+    model = mm.PerformanceSVM(measure=measure, solver="one_slack", max_passes=200)
     assert model.fit(1e6 * X, y).result_.converged
 
 
@@ -225,19 +225,19 @@ def test_a_single_example_of_ones_own():
             return 1 if w @ x > 0 else -1
 
     result = solve("auto", Sign().bind([np.array([1.0, 2.0])], [1]), 10.0)
-    assert result.converged and result.state.kind == "one-slack"
+    assert result.converged and result.state.kind == "one_slack"
     assert result.w == pytest.approx([0.1, 0.2]) and result.primal == pytest.approx(0.025)
 
 
-@pytest.mark.parametrize("name", ["error", "f1", "rocarea"])
+@pytest.mark.parametrize("name", ["error", "f1", "roc_auc"])
 def test_training_goes_on_from_arrays(name):
     """A state that went through arrays leads to the same bits."""
     X, y = breast_cancer()
     problem = MeasureProblem(X, 2 * y - 1, Measure(name))
-    first = [solve("one-slack", problem, 100.0, tol=1e-2) for _ in range(2)]
+    first = [solve("one_slack", problem, 100.0, tol=1e-2) for _ in range(2)]
     arrays = {key: array.copy() for key, array in first[1].state.arrays().items()}
     first[1].state.restore(arrays)
-    ends = [solve("one-slack", problem, 200.0, tol=1e-4, warm_start=result) for result in first]
+    ends = [solve("one_slack", problem, 200.0, tol=1e-4, warm_start=result) for result in first]
     assert np.array_equal(ends[0].w, ends[1].w) and ends[0].n_passes == ends[1].n_passes
 
 
@@ -268,7 +268,7 @@ def rare(rng, n=2000, fraction=0.03, distance=2.0):
 
 
 @pytest.mark.filterwarnings("error::UserWarning")
-@pytest.mark.parametrize("name", [name for name in MEASURES if name != "recall@precision"])
+@pytest.mark.parametrize("name", [name for name in MEASURES if name != "recall_at_precision"])
 def test_default_C_learns_a_rare_class(name):
     rng = np.random.default_rng(0)
     (X, y), (unseen, labels) = rare(rng), rare(rng)
@@ -283,16 +283,16 @@ def test_precision_of_few_rows_is_learned():
     """k far below the number of positive rows: weights are not 0, whatever C is."""
     X, y = rare(np.random.default_rng(0), fraction=0.23, distance=1.5)
     for C in (1.0 / len(y), 1.0):  # the first is SVM-perf's default
-        model = mm.PerformanceSVM(C=C, measure="precision@k", k=23).fit(X, y)
+        model = mm.PerformanceSVM(C=C, measure="precision_at_k", k=23).fit(X, y)
         assert model.score(X, y) == 1.0 and roc_auc_score(y, model.decision_function(X)) > 0.9
 
 
 def test_models_that_tell_no_rows_apart_warn():
     X, y = rare(np.random.default_rng(0), fraction=0.01, distance=1.2)
-    for name in ("f1", "prbep", "recall@k"):
+    for name in ("f1", "prbep", "recall_at_k"):
         for C in (1.0, 1e4):
             model = mm.PerformanceSVM(C=C, measure=name, k=40)
-            with pytest.warns(UserWarning, match=f"{name}'.*all weights are 0.*'rocarea'"):
+            with pytest.warns(UserWarning, match=f"{name}'.*all weights are 0.*'roc_auc'"):
                 assert not model.fit(X, y).coef_.any()
     with pytest.warns(UserWarning, match="predicts the class 0 for all training rows.*balanced"):
         mm.PerformanceSVM().fit(X, y)
@@ -310,12 +310,12 @@ def test_every_measure_learns(name):
     assert np.array_equal(model.predict(X), model.classes_[(scores > 0).astype(int)])
     assert scores == pytest.approx(X @ model.coef_[0] + model.intercept_[0])
     found = model.score(X, labels)
-    highest = 20 / y.sum() if name == "recall@k" else 1.0
+    highest = 20 / y.sum() if name == "recall_at_k" else 1.0
     assert 0.95 * highest < found <= highest
     sparse = clone(model).fit(sp.csr_matrix(X), labels)
     assert sparse.result_.primal == pytest.approx(model.result_.primal, rel=2e-2)
     assert sparse.score(sp.csr_matrix(X), labels) == pytest.approx(found, abs=0.02)
-    if name == "rocarea":
+    if name == "roc_auc":
         assert found == pytest.approx(roc_auc_score(y, scores))
     elif name == "average_precision":
         assert found == pytest.approx(average_precision_score(y, scores))
@@ -330,10 +330,10 @@ def test_every_measure_learns(name):
         precision, recall = hits / np.arange(1, len(y) + 1), hits / P
         expected = {
             "prbep": precision[P - 1],
-            "precision@k": precision[19],
-            "recall@k": recall[19],
-            "recall@precision": recall[precision >= 0.7].max(initial=0.0),
-            "precision@recall": precision[recall >= 0.7].max(),
+            "precision_at_k": precision[19],
+            "recall_at_k": recall[19],
+            "recall_at_precision": recall[precision >= 0.7].max(initial=0.0),
+            "precision_at_recall": precision[recall >= 0.7].max(),
         }[name]
         assert found == pytest.approx(expected)
 
@@ -345,7 +345,7 @@ def test_equal_scores_count_in_part():
     assert model.score(X, y) == pytest.approx((1 + 1 / 3) / 2)
 
 
-@pytest.mark.parametrize("name", ["error", "rocarea"])
+@pytest.mark.parametrize("name", ["error", "roc_auc"])
 def test_weights_are_repetitions(name):
     X, y = breast_cancer()
     times = np.random.default_rng(0).integers(0, 3, len(y))
@@ -357,7 +357,7 @@ def test_weights_are_repetitions(name):
     assert weighted.score(X, y, times) == pytest.approx(weighted.score(X[again], y[again]))
 
 
-@pytest.mark.parametrize("name", ["error", "f1", "rocarea"])
+@pytest.mark.parametrize("name", ["error", "f1", "roc_auc"])
 def test_a_factor_of_all_weights_is_one_of_C(name):
     X, y = breast_cancer()
     weights = np.ones(len(y)) if name == "f1" else np.linspace(1.0, 2.0, len(y))
@@ -389,15 +389,15 @@ def test_bad_parameters():
     X, y = breast_cancer()
     for parameters, said in (
         ({"measure": "accuracy"}, "measure must be one of error, f1, .*; got 'accuracy'"),
-        ({"measure": "precision@k"}, "measure='precision@k' needs k, .*got k=None"),
-        ({"measure": "recall@k", "k": 0.5}, "needs k, .*got k=0.5"),
-        ({"measure": "precision@k", "k": 10**6}, "k must be at most the number of rows, 569"),
-        ({"measure": "recall@precision"}, "needs floor, the least precision.*got floor=None"),
-        ({"measure": "precision@recall", "floor": 1.5}, "the least recall.*got floor=1.5"),
+        ({"measure": "precision_at_k"}, "measure='precision_at_k' needs k, .*got k=None"),
+        ({"measure": "recall_at_k", "k": 0.5}, "needs k, .*got k=0.5"),
+        ({"measure": "precision_at_k", "k": 10**6}, "k must be at most the number of rows, 569"),
+        ({"measure": "recall_at_precision"}, "needs floor, the least precision.*got floor=None"),
+        ({"measure": "precision_at_recall", "floor": 1.5}, "the least recall.*got floor=1.5"),
         ({"measure": "fbeta", "beta": 0.0}, "beta must be a positive number .*got 0.0"),
         ({"measure": "fbeta", "beta": 1e200}, "beta must be .*from 1e-100 to 1e100, got 1e\\+200"),
-        ({"measure": "rocarea", "slack": "l2"}, "got rescaling='margin', sqrt_loss=True .as slack"),
-        ({"measure": "rocarea", "rescaling": "slack"}, "exact search for rescaling='margin'"),
+        ({"measure": "roc_auc", "slack": "l2"}, "got rescaling='margin', sqrt_loss=True .as slack"),
+        ({"measure": "roc_auc", "rescaling": "slack"}, "exact search for rescaling='margin'"),
     ):
         with pytest.raises(ValueError, match=said):
             mm.PerformanceSVM(**parameters).fit(X, y)

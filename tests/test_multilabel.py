@@ -57,7 +57,7 @@ def test_training_for_f1_finds_more_labels_where_they_are_rare():
     assert found["f1"] > found["hamming"] + 0.05
 
 
-@pytest.mark.parametrize("loss", ["hamming", "f1", "zero-one"])
+@pytest.mark.parametrize("loss", ["hamming", "f1", "zero_one"])
 @pytest.mark.parametrize("edges", [None, "tree", "pairs", [(1, 2), (1, 0)]])
 def test_edges_keep_labels_apart(loss, edges):
     """One of three labels, side by side: no line tells the middle one from the others."""
@@ -151,7 +151,7 @@ def test_many_labels_have_no_cycles():
         assert model(edges=edges, tol=0.1).fit(X[:10], labels).edges_.shape == (n - 1, 2)
 
 
-@pytest.mark.parametrize("loss", ["hamming", "f1", "zero-one"])
+@pytest.mark.parametrize("loss", ["hamming", "f1", "zero_one"])
 @pytest.mark.parametrize("edges", [[], [(0, 1), (1, 3)], [(0, 1), (1, 2), (0, 2)]])
 def test_the_contract_of_a_problem(loss, edges):
     problem = MultilabelProblem(X[:8], Y[:8], edges, loss=loss, fit_intercept=True)

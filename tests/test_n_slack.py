@@ -35,7 +35,7 @@ WAY_IDS = ["-".join(str(value) for value in way.values()) for way in WAYS]
 
 
 def solve(problem, C, formulation, *, sample_weight=None, warm_start=None, **parameters):
-    solver = make_solver("n-slack", **{"tol": 1e-6, "max_passes": 5000, **parameters})
+    solver = make_solver("n_slack", **{"tol": 1e-6, "max_passes": 5000, **parameters})
     return solver.solve(problem, formulation, C, sample_weight=sample_weight, warm_start=warm_start)
 
 
@@ -304,8 +304,8 @@ def test_a_warm_start_of_hard_margins():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"qp": "simplex"}, r"qp must be one of \('fsmo', 'block'\), got 'simplex'"),
-        ({"variant": "c"}, r"variant must be one of \('full', 'subspace'\), got 'c'"),
+        ({"qp": "simplex"}, r"qp must be 'fsmo' or 'block', got 'simplex'"),
+        ({"variant": "c"}, r"variant must be 'full' or 'subspace', got 'c'"),
         ({"batch": 0}, "batch must be >= 1, got 0"),
     ],
 )

@@ -22,7 +22,7 @@ RESCALINGS = ("margin", "slack", "none")
 
 
 def solve(problem, C, formulation=None, *, warm_start=None, callbacks=(), **parameters):
-    solver = make_solver("one-slack", **{"tol": 1e-6, "max_passes": 5000, **parameters})
+    solver = make_solver("one_slack", **{"tol": 1e-6, "max_passes": 5000, **parameters})
     formulation = formulation or Formulation()
     return solver.solve(problem, formulation, C, warm_start=warm_start, callbacks=callbacks)
 
@@ -273,7 +273,7 @@ def test_a_pool_of_recent_candidates(structure, rescaling):
 @pytest.mark.parametrize(("rescaling", "kind"), [("margin", np.int16), ("slack", np.float64)])
 def test_values_of_candidates_are_kept_exactly(rescaling, kind):
     """Counts in 16 bits; counts times a share of wrong labels in doubles."""
-    case = chain_case(np.random.default_rng(4), lengths=[3] * 9, loss="normalized-hamming")
+    case = chain_case(np.random.default_rng(4), lengths=[3] * 9, loss="normalized_hamming")
     formulation = Formulation(rescaling=rescaling)
     pool = CandidatePool(Oracle(case.problem, formulation), 3, 2**20)
     w = np.random.default_rng(5).normal(size=case.problem.n_features)
@@ -362,8 +362,8 @@ VARIANTS = {
     "paper": {"reach": 1.0, "cache_size": 0},
     "paper, cached": {"reach": 1.0},
     "one candidate": {"cache_size": 1},
-    "line search": {"qp": "line-search", "tol": 1e-2},
-    "line search, paper": {"qp": "line-search", "reach": 1.0, "tol": 1e-2},
+    "line search": {"qp": "line_search", "tol": 1e-2},
+    "line search, paper": {"qp": "line_search", "reach": 1.0, "tol": 1e-2},
     "impatient": {"inactive_limit": 1},
     "no room": {"cache_mb": 0.0},
 }
@@ -441,7 +441,7 @@ def test_an_interrupt_leaves_no_state_behind():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"qp": "simplex"}, "qp must be 'fsmo' or 'line-search', got 'simplex'"),
+        ({"qp": "simplex"}, "qp must be 'fsmo' or 'line_search', got 'simplex'"),
         ({"reach": 0.0}, r"reach must be in \(0, 1\], got 0"),
         ({"reach": 1.5}, r"reach must be in \(0, 1\], got 1.5"),
     ],
@@ -456,7 +456,7 @@ def test_the_master_solved_by_the_papers_rule():
     case = make_case("chain", np.random.default_rng(4))
     n, kkt = case.problem.n_examples, 1e-3
     options = {"reach": 1.0, "cache_size": 0, "tol": None, "epsilon": 0.01}
-    result = make_solver("one-slack", kkt=kkt, **options).solve(case.problem, Formulation(), 0.5)
+    result = make_solver("one_slack", kkt=kkt, **options).solve(case.problem, Formulation(), 0.5)
     assert result.converged
     bundle = result.state.bundle
     bundle.solve(0.0, kkt * n)
@@ -471,8 +471,8 @@ def test_the_master_solved_by_the_papers_rule():
     assert not np.array_equal(before, alpha)  # though there is something to gain
 
 
-@pytest.mark.parametrize("options", [{"kkt": 0.0}, {"kkt": 0.1, "qp": "line-search"}])
+@pytest.mark.parametrize("options", [{"kkt": 0.0}, {"kkt": 0.1, "qp": "line_search"}])
 def test_a_threshold_of_the_master_needs_fsmo(options):
     case = make_case("chain", np.random.default_rng(4))
     with pytest.raises(ValueError, match="kkt must be positive, with qp='fsmo'"):
-        make_solver("one-slack", **options).solve(case.problem, Formulation(), 0.5)
+        make_solver("one_slack", **options).solve(case.problem, Formulation(), 0.5)

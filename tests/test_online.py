@@ -306,7 +306,7 @@ def test_pegasos_ends_by_the_ratio_of_objectives():
     ("solver", "options", "message"),
     [
         ("pegasos", {"ratio": -0.1}, "ratio must be >= 0, got -0.1"),
-        ("sgd", {"schedule": "slow"}, "schedule must be 'bottou' or 'chang-yih', got 'slow'"),
+        ("sgd", {"schedule": "slow"}, "schedule must be 'bottou' or 'chang_yih', got 'slow'"),
     ],
 )
 def test_bad_switches(solver, options, message):

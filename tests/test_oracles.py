@@ -29,7 +29,7 @@ def test_a_lone_output_is_never_violated():
     """Constraints may leave the truth without any rival."""
     only = ChainConstraints(np.eye(2, dtype=bool), np.array([True, False]), np.ones(2, bool))
     X, w = np.ones((3, 1)), np.array([-5.0, 5.0, 0.0, 0.0, 0.0, 0.0])
-    for loss in ("hamming", "normalized-hamming", "zero-one"):
+    for loss in ("hamming", "normalized_hamming", "zero_one"):
         problem = ChainProblem(X, [0, 1, 3], [0, 0, 0], 2, loss=loss, constraints=only)
         for rescaling in RESCALINGS:
             planes = problem.oracle(np.arange(2), w, rescaling)

@@ -96,7 +96,7 @@ def test_two_grades_are_two_classes():
 
 def test_pairs_are_those_of_a_ranking_without_queries():
     model = ordinal(loss="pairs", C=5.0).fit(X, Y)
-    ranker = mm.RankSVM(loss="normalized-swaps", C=5.0, random_state=0).fit(X, Y)
+    ranker = mm.RankSVM(loss="normalized_swaps", C=5.0, random_state=0).fit(X, Y)
     assert np.array_equal(model.coef_, ranker.coef_)
 
 
@@ -148,7 +148,7 @@ def test_weighted_pairs_are_counted_as_if_they_were_listed():
     scores = documents @ w
     pairs = np.outer(weights, weights) * (y[:, None] > y)
     hinges = pairs * np.maximum(0.0, 1.0 - (scores[:, None] - scores))
-    for loss, total in (("swaps", 1.0), ("normalized-swaps", pairs.sum())):
+    for loss, total in (("swaps", 1.0), ("normalized_swaps", pairs.sum())):
         problem = RankingProblem(documents, y, [0, 300], loss, document_weights=weights)
         planes = problem.oracle(np.arange(1), w)
         value = planes.losses[0] - planes.values @ w[planes.indices]
@@ -236,7 +236,7 @@ def test_check_estimator():
 @pytest.mark.parametrize(
     ("parameters", "y", "message"),
     [
-        ({"loss": "zero-one"}, Y, "loss must be one of 'absolute', 'pairs', got 'zero-one'"),
+        ({"loss": "zero_one"}, Y, "loss must be 'absolute' or 'pairs', got 'zero_one'"),
         ({}, Y[:-1], "X has 200 examples but y has 199"),
         ({}, np.zeros(200), r"y has one class, 0.0; expected 2 grades or more"),
         ({}, X[:, 0], "200 different real values; if these are grades"),
@@ -278,6 +278,6 @@ def test_a_problem_is_what_it_says():
     for a, b in zip(whole, part, strict=True):
         assert np.array_equal(a, b)
     weighted = RankingProblem(
-        X[:9], Y[:9], [0, 9], "normalized-swaps", document_weights=1.0 + np.arange(9)
+        X[:9], Y[:9], [0, 9], "normalized_swaps", document_weights=1.0 + np.arange(9)
     )
     mm.check_problem(weighted, candidates=lambda x, rng: rng.permutation(9))

@@ -89,7 +89,7 @@ def as_nodes(problem, twin, i, y):
     return Nodes(*np.ascontiguousarray(np.array(rows, np.int32).T))
 
 
-COUNTED = ("hamming", "normalized-hamming", "zero-one")
+COUNTED = ("hamming", "normalized_hamming", "zero_one")
 #: Name, maker of (problem, twin) with so many examples, and how to tell outputs.
 STRUCTURES = {
     "classes": (lambda rng, n: multiclass_case(rng, n=n, loss="costs"), as_itself),
@@ -121,12 +121,12 @@ for loss in ("deviation", *COUNTED):
         lambda rng, n, loss=loss: grid_case(rng, n=n, V=2, channels=2, loss=loss),
         as_positions,
     )
-for loss in ("pairs", "residues", "zero-one"):
+for loss in ("pairs", "residues", "zero_one"):
     STRUCTURES[f"alignment-{loss}"] = (
         lambda rng, n, loss=loss: alignment_case(rng, loss=loss, n=n, **LAYOUT),
         as_partners,
     )
-for loss in ("f1", "zero-one"):
+for loss in ("f1", "zero_one"):
     STRUCTURES[f"grammar-{loss}"] = (
         lambda rng, n, loss=loss: grammar_case(
             rng, lengths=(4, 1, 3)[:n], horizontal=0, n_views=2, loss=loss

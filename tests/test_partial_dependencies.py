@@ -48,8 +48,8 @@ def in_part(seed, **options):
     def loss(i, y):
         wrong = sum(not is_right(i, m, arc) for m, arc in enumerate(y, 1))
         name = options["loss"]
-        return float(wrong > 0) if name == "zero-one" else (
-            wrong / len(y) if name == "normalized-hamming" else float(wrong))  # fmt: skip
+        return float(wrong > 0) if name == "zero_one" else (
+            wrong / len(y) if name == "normalized_hamming" else float(wrong))  # fmt: skip
 
     def right(i):
         return [y for y in twin.outputs(i) if loss(i, y) == 0.0]
@@ -62,7 +62,7 @@ CASES = list(itertools.product((True, False), (0, 2)))
 
 
 @pytest.mark.parametrize(("projective", "n_labels"), CASES)
-@pytest.mark.parametrize("loss", ["hamming", "normalized-hamming", "zero-one"])
+@pytest.mark.parametrize("loss", ["hamming", "normalized_hamming", "zero_one"])
 def test_most_violated_trees(projective, n_labels, loss):
     partial, twin, loss_of, right = in_part(0, projective=projective, n_labels=n_labels, loss=loss)
     rng = np.random.default_rng(1)

@@ -89,7 +89,7 @@ class Drawn:
         allowed = self.allowed[OFFSETS[i] : OFFSETS[i + 1]]
         wrong = sum(not row[k] for row, k in zip(allowed, y, strict=True))
         name = self.options["loss"]
-        return {"hamming": wrong, "normalized-hamming": wrong / len(y), "zero-one": min(wrong, 1)}[
+        return {"hamming": wrong, "normalized_hamming": wrong / len(y), "zero_one": min(wrong, 1)}[
             name
         ]
 
@@ -144,7 +144,7 @@ FORMULATIONS = [
 ]
 
 
-@pytest.mark.parametrize("loss", ["hamming", "normalized-hamming", "zero-one"])
+@pytest.mark.parametrize("loss", ["hamming", "normalized_hamming", "zero_one"])
 @pytest.mark.parametrize("formulation", FORMULATIONS, ids=str)
 def test_rounds_fall_and_their_gaps_are_true(loss, formulation):
     for seed, constrained in ((0, False), (1, True)):
@@ -166,7 +166,7 @@ def test_rounds_fall_and_their_gaps_are_true(loss, formulation):
             assert result.dual - slip <= exact.value <= result.primal + slip
 
 
-@pytest.mark.parametrize("solver", ["fasole", "bcfw", "dcd", "one-slack", "n-slack", "sgd", "mira"])
+@pytest.mark.parametrize("solver", ["fasole", "bcfw", "dcd", "one_slack", "n_slack", "sgd", "mira"])
 def test_every_kind_of_solver(solver):
     """From the same first weights all of them end near objectives of their own completions."""
     case = Drawn(2)
@@ -332,7 +332,7 @@ def test_repairs_leave_alone_what_may_continue_something():
         ([[{"O", "B-X"}, None], [None]], {}, "y says nothing: any label of any token of all 2 seq"),
         ([["O", None], ["B-X"]], {"partial": "mean"}, "partial must be 'alternate' or 'convex'"),
         ([["O", None], ["B-X"]], {"max_rounds": 0}, "max_rounds must be a whole number >= 1"),
-        ([["O", None], ["B-X"]], {"slack": "none", "solver": "n-slack"}, "need slacks"),
+        ([["O", None], ["B-X"]], {"slack": "none", "solver": "n_slack"}, "need slacks"),
     ],
 )
 def test_bad_input(y, options, message):
@@ -437,7 +437,7 @@ def tree_objective(case, allowed_outputs, w, C, formulation):
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS[:3], ids=str)
-@pytest.mark.parametrize("loss", ["hamming", "zero-one"])
+@pytest.mark.parametrize("loss", ["hamming", "zero_one"])
 def test_rounds_of_trees(loss, formulation):
     for seed in range(3):
         case, allowed = tree_in_part(seed, loss)

@@ -25,9 +25,9 @@ from solving import planes_of, solve
 SOLVERS = [
     ("auto", "l1"),
     ("auto", "l2"),
-    ("n-slack", "l1"),
-    ("n-slack", "l2"),
-    ("one-slack", "l1"),
+    ("n_slack", "l1"),
+    ("n_slack", "l2"),
+    ("one_slack", "l1"),
 ]
 X, Y = load_digits(return_X_y=True)
 X, Y = X[:300] / 16.0, Y[:300]
@@ -233,7 +233,7 @@ def test_only_our_estimators_have_paths():
         ({}, [np.nan], "positive, finite"),
         ({}, "many", "positive, finite .* got 'many'"),
         ({}, {1.0}, "positive, finite"),
-        ({"slack": "none", "solver": "n-slack"}, [1.0], "has no C"),
+        ({"slack": "none", "solver": "n_slack"}, [1.0], "has no C"),
         ({"solver": "sgd"}, [1.0], "returns no certificate"),
         ({"tol": None, "max_passes": 3}, [1.0], "needs a precision"),
     ],

@@ -70,7 +70,7 @@ def test_classifier(classifier, iris, tmp_path):
 
 def test_tagger_of_vectors(words, tmp_path):
     model = mm.SequenceTagger(
-        C=0.1, tol=0.01, fit_intercept=True, boundary_weights=True, loss="zero-one"
+        C=0.1, tol=0.01, fit_intercept=True, boundary_weights=True, loss="zero_one"
     ).fit(words.X_train, words.y_train)
     model.save(tmp_path / "m")
     loaded = mm.load(tmp_path / "m")

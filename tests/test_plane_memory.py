@@ -338,8 +338,8 @@ def traced(solver, caplog):
     [
         ("auto", 8.0, 12.0, 400),
         ("sda", 8.0, 18.0, 400),
-        ("one-slack", 12.0, 6.0, 1040),
-        ("n-slack", 6.0, 6.0, 400),
+        ("one_slack", 12.0, 6.0, 1040),
+        ("n_slack", 6.0, 6.0, 400),
     ],
 )
 def test_training_adds_no_more_than_the_budget_says(name, cache_mb, passes, per_example, caplog):
@@ -355,14 +355,14 @@ def test_training_adds_no_more_than_the_budget_says(name, cache_mb, passes, per_
 
 def test_one_slack_adds_eight_vectors_even_where_candidates_do_not_fit(caplog):
     problem = sentences()
-    _, peak = traced(make_solver("one-slack", tol=1e-4, max_passes=6.0, cache_mb=1.0), caplog)
+    _, peak = traced(make_solver("one_slack", tol=1e-4, max_passes=6.0, cache_mb=1.0), caplog)
     assert any("too small for a candidate of each" in record.message for record in caplog.records)
     assert peak <= 2**20 + 8 * 8 * problem.n_features + 1040 * problem.n_examples
 
 
 def test_warnings_say_what_n_slack_uses(caplog):
     """The first one comes after few examples, when little is used yet."""
-    result, peak = traced(make_solver("n-slack", tol=1e-4, max_passes=3.0, cache_mb=0.5), caplog)
+    result, peak = traced(make_solver("n_slack", tol=1e-4, max_passes=3.0, cache_mb=0.5), caplog)
     said = [record.args[0] for record in caplog.records if "too small" in record.message]
     assert said == sorted(set(said)) and len(said) > 1
     used = said[-1] * 2**20
@@ -382,5 +382,5 @@ def test_constraints_of_n_slack_are_not_held_twice_while_arrays_grow(monkeypatch
 
     monkeypatch.setattr(working_sets, "grown", watched)
     case = chain_case(np.random.default_rng(0), lengths=[3] * 12, n_inputs=8, K=4)
-    make_solver("n-slack", max_passes=20.0, cache_mb=0.01).solve(case.problem, Formulation(), 10.0)
+    make_solver("n_slack", max_passes=20.0, cache_mb=0.01).solve(case.problem, Formulation(), 10.0)
     assert len(replaced) > 10

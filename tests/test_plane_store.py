@@ -47,7 +47,7 @@ def test_the_general_store(structure, loss, rescaling, data):
 
 
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
-@pytest.mark.parametrize("loss", ["zero-one", "costs"])
+@pytest.mark.parametrize("loss", ["zero_one", "costs"])
 @settings(max_examples=30)
 @given(data=st.data())
 def test_the_multiclass_store(loss, layout, data):
@@ -99,7 +99,7 @@ def test_the_store_of_dependency_trees(n_labels, data):
         rng,
         lengths=(3, 1, 4, 2) if n_labels == 0 else (2, 1, 3),
         n_labels=n_labels,
-        loss=data.draw(st.sampled_from(["hamming", "normalized-hamming"])),
+        loss=data.draw(st.sampled_from(["hamming", "normalized_hamming"])),
         projective=data.draw(st.booleans()),
     )
     n = case.problem.n_examples

@@ -86,14 +86,14 @@ def asked_in(folder):
     return {int(path.name) for path in Path(folder).iterdir()}
 
 
-@pytest.mark.parametrize("name", ["one-slack", "n-slack", "auto", "sgd"])
+@pytest.mark.parametrize("name", ["one_slack", "n_slack", "auto", "sgd"])
 def test_the_same_bits(name):
     assert solved(name, 1) == solved(name, 2) == solved(name, 3)
 
 
 def test_others_are_asked_and_know_the_problem(tmp_path):
     before = set(Path(tempfile.gettempdir()).glob("maxmargin-*.problem"))
-    solved("one-slack", 2, Noting(tmp_path))
+    solved("one_slack", 2, Noting(tmp_path))
     asked = asked_in(tmp_path)
     assert os.getpid() in asked and len(asked) > 1
     assert set(Path(tempfile.gettempdir()).glob("maxmargin-*.problem")) == before
@@ -101,7 +101,7 @@ def test_others_are_asked_and_know_the_problem(tmp_path):
 
 def test_little_work_is_not_sent(tmp_path, monkeypatch):
     monkeypatch.setattr(processes, "WORTH_SENDING", 60.0)
-    solved("one-slack", 2, Noting(tmp_path))
+    solved("one_slack", 2, Noting(tmp_path))
     assert asked_in(tmp_path) == {os.getpid()}
 
 
@@ -119,7 +119,7 @@ def test_certificates_and_copies():
 
 def test_an_error_names_its_example():
     with pytest.raises(RuntimeError, match="cannot be searched") as raised:
-        solved("one-slack", 2, Failing())
+        solved("one_slack", 2, Failing())
     assert raised.value.__notes__ == ["(raised for example 20)"]
 
 
@@ -127,8 +127,8 @@ def test_a_problem_that_cannot_be_sent():
     problem = Signs()
     problem.lock = threading.Lock()
     with pytest.warns(UserWarning, match="cannot be sent to other processes"):
-        found = solved("one-slack", 2, problem)
-    assert found == solved("one-slack", 1)
+        found = solved("one_slack", 2, problem)
+    assert found == solved("one_slack", 1)
 
 
 def test_a_full_disk(monkeypatch):
@@ -137,8 +137,8 @@ def test_a_full_disk(monkeypatch):
 
     monkeypatch.setattr(tempfile, "mkstemp", refuse)
     with pytest.warns(UserWarning, match="cannot be sent.*No space left"):
-        found = solved("one-slack", 2)
-    assert found == solved("one-slack", 1)
+        found = solved("one_slack", 2)
+    assert found == solved("one_slack", 1)
 
 
 class Odd(Exception):
@@ -177,7 +177,7 @@ class Oddly(Signs):
 )
 def test_an_error_that_cannot_be_sent_as_it_is(kind, told):
     with pytest.raises(RuntimeError) as raised:
-        solved("one-slack", 2, Oddly(kind))
+        solved("one_slack", 2, Oddly(kind))
     assert str(raised.value) == told
 
 
@@ -197,26 +197,26 @@ class Killed(Signs):
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_process_that_ends_is_told_of_and_others_take_its_place():
     with pytest.raises(RuntimeError, match="terminated"):
-        solved("one-slack", 2, Killed())
-    assert solved("one-slack", 2) == solved("one-slack", 1)
+        solved("one_slack", 2, Killed())
+    assert solved("one_slack", 2) == solved("one_slack", 1)
 
 
 @pytest.mark.parametrize("backend", ["threading", "sequential"])
 def test_contexts_without_processes(backend, tmp_path):
     with joblib.parallel_config(backend, n_jobs=2):
-        found = solved("one-slack", 2, Noting(tmp_path))
-    assert asked_in(tmp_path) == {os.getpid()} and found == solved("one-slack", 1)
+        found = solved("one_slack", 2, Noting(tmp_path))
+    assert asked_in(tmp_path) == {os.getpid()} and found == solved("one_slack", 1)
 
 
 def test_a_context_of_other_processes(tmp_path):
     with joblib.parallel_config("multiprocessing", n_jobs=2):
-        found = solved("one-slack", None, Noting(tmp_path))
-    assert len(asked_in(tmp_path)) > 1 and found == solved("one-slack", 1)
+        found = solved("one_slack", None, Noting(tmp_path))
+    assert len(asked_in(tmp_path)) > 1 and found == solved("one_slack", 1)
 
 
 def solved_and_noted(folder):
     processes.WORTH_SENDING = 0.0
-    return solved("one-slack", 2, Noting(folder)), os.getpid()
+    return solved("one_slack", 2, Noting(folder)), os.getpid()
 
 
 def test_processes_start_no_others(tmp_path):
@@ -225,7 +225,7 @@ def test_processes_start_no_others(tmp_path):
         folder.mkdir()
     found = joblib.Parallel(n_jobs=2)(joblib.delayed(solved_and_noted)(f) for f in folders)
     for folder, (answer, process) in zip(folders, found, strict=True):
-        assert asked_in(folder) == {process} and answer == solved("one-slack", 1)
+        assert asked_in(folder) == {process} and answer == solved("one_slack", 1)
 
 
 INTERRUPTED = """
@@ -238,7 +238,7 @@ class Slow(Noting):
         time.sleep(0.02)
         return super().most_violated(*question)
 
-result = make_solver("one-slack", tol=1e-9, n_jobs=2).solve(Slow({folder!r}), Formulation(), 1.0)
+result = make_solver("one_slack", tol=1e-9, n_jobs=2).solve(Slow({folder!r}), Formulation(), 1.0)
 print(result.status)
 """
 

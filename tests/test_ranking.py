@@ -54,9 +54,9 @@ def test_scores_are_one_minus_the_loss():
     given = Y_TEST, ranker().fit(X, Y, qid=QID).predict(X_TEST), QID_TEST
     for loss, expected in (
         ("swaps", 1 - mean_swapped_pairs(*given)),
-        ("normalized-swaps", 1 - mean_swapped_pairs(*given)),
+        ("normalized_swaps", 1 - mean_swapped_pairs(*given)),
         ("ndcg", ndcg(*given, k=3)),
-        ("average-precision", average_precision(*given, empty=None)),
+        ("average_precision", average_precision(*given, empty=None)),
     ):
         model = ranker().fit(X, Y, qid=QID).set_params(**PARAMETERS[loss])
         assert model.score(X_TEST, Y_TEST, qid=QID_TEST) == expected
@@ -148,7 +148,7 @@ def test_check_estimator():
 def test_losses_without_places_ignore_k():
     expected, found = (ranker(k=k).fit(X, Y, qid=QID) for k in (None, 5))
     assert np.array_equal(found.coef_, expected.coef_)
-    grid = {"loss": ["swaps", "average-precision", "ndcg"], "k": [5]}
+    grid = {"loss": ["swaps", "average_precision", "ndcg"], "k": [5]}
     for parameters in ParameterGrid(grid):
         ranker(max_passes=1, tol=None, **parameters).fit(X, Y, qid=QID)
 
@@ -156,13 +156,13 @@ def test_losses_without_places_ignore_k():
 @pytest.mark.parametrize(
     ("parameters", "arguments", "message"),
     [
-        ({"loss": "pairs"}, {}, "loss must be one of 'swaps', .* got 'pairs'"),
+        ({"loss": "pairs"}, {}, "loss must be 'swaps', .* got 'pairs'"),
         ({"k": 0}, {}, "k must be None or a whole number of places"),
         ({"loss": "ndcg", "k": 2.5}, {}, "k must be None or a whole number of places .*got 2.5"),
         ({"loss": "ndcg", "k": "3"}, {}, "k must be None or a whole number of places .*got '3'"),
         ({"loss": "ndcg"}, {"y": Y - 1}, r"relevance of document \d+ is -1.0; it must be in 0"),
         ({"loss": "ndcg", "slack": "l2"}, {}, "sqrt_loss=False only; the losses 'swaps'"),
-        ({"loss": "average-precision", "rescaling": "slack"}, {}, "rescaling='margin'"),
+        ({"loss": "average_precision", "rescaling": "slack"}, {}, "rescaling='margin'"),
         ({}, {"qid": QID[:-1]}, r"the query of each of 240 documents, got qid of shape \(239,\)"),
         ({}, {"qid": np.append(QID[:-1], np.nan)}, r"qid\[239\] is nan"),
         ({}, {"qid": [*QID[:-1].tolist(), None]}, r"qid\[239\] is None"),
@@ -210,7 +210,7 @@ def test_queries_with_nothing_to_rank_change_nothing():
         ([1, 1, 1], None, "swaps", "no query has documents of different relevance"),
         ([1, 1, 2], [0, 0, 1], "ndcg", "no query has documents of different relevance"),
         ([1, 2, 3], [0, 1, 2], "swaps", "every document is a query of its own; .* the same qid"),
-        ([1, 2, 3], None, "average-precision", "both documents of a relevance above 0 and others"),
+        ([1, 2, 3], None, "average_precision", "both documents of a relevance above 0 and others"),
     ],
 )
 def test_nothing_to_rank_at_all_is_an_error(y, qid, loss, message):
@@ -241,7 +241,7 @@ def test_pairs_are_counted_as_if_they_were_listed():
         hinges = np.maximum(0.0, 1.0 - (scores[:, None] - scores))[y[:, None] > y]
         problem = RankingProblem(documents, y, [0, 500])
         assert value_of(problem, w) == pytest.approx(hinges.sum())
-        scaled = RankingProblem(documents, y, [0, 500], "normalized-swaps")
+        scaled = RankingProblem(documents, y, [0, 500], "normalized_swaps")
         assert value_of(scaled, w) == pytest.approx(hinges.mean())
 
 
@@ -269,7 +269,7 @@ def test_average_precision_of_many_documents():
     """No order is more violated that exchanges of documents lead to."""
     rng = np.random.default_rng(0)
     documents, y = rng.normal(size=(60, 3)), (rng.random(60) < 0.3).astype(int)
-    problem = RankingProblem(documents, y, [0, 60], "average-precision")
+    problem = RankingProblem(documents, y, [0, 60], "average_precision")
     x, gold = problem.X[0], problem.Y[0]
     for scale in (1.0, 20.0, 200.0):
         w = scale * rng.normal(size=3)
@@ -306,7 +306,7 @@ def test_the_error_of_svm_rank():
     train, test = parts[:3], parts[3]
     qid = np.concatenate([part.qid for part in train])
     C = C_from_paper(20.0, len(np.unique(qid)), "joachims")
-    model = ranker(C=C, solver="one-slack", tol=1e-3)
+    model = ranker(C=C, solver="one_slack", tol=1e-3)
     model.fit(sp.vstack([p.X for p in train]), np.concatenate([p.y for p in train]), qid=qid)
     swapped = mean_swapped_pairs(test.y, model.predict(test.X), test.qid, empty=0.0)
     assert swapped == pytest.approx(0.148, abs=0.002)
@@ -315,6 +315,6 @@ def test_the_error_of_svm_rank():
 def test_every_formulation_of_swaps_trains():
     for rescaling in ("margin", "slack", "none"):
         for slack in ("l1", "l2"):
-            model = ranker(loss="normalized-swaps", rescaling=rescaling, slack=slack)
+            model = ranker(loss="normalized_swaps", rescaling=rescaling, slack=slack)
             model.fit(X[:80], Y[:80], qid=QID[:80])
             assert model.result_.converged, Formulation(rescaling, slack)

@@ -130,7 +130,7 @@ def test_a_pass_that_fails_does_not_count(kind):
         assert np.array_equal(model.result_.w, twin.result_.w)
 
 
-@pytest.mark.parametrize("solver", ["auto", "fasole", "n-slack", "one-slack", "dcd"])
+@pytest.mark.parametrize("solver", ["auto", "fasole", "n_slack", "one_slack", "dcd"])
 def test_callbacks_of_an_earlier_fit_are_not_kept(solver):
     X, Y = KINDS["classes"].first
     model = make("classes", warm_start=True, solver=solver, callbacks=[lambda progress: False])
@@ -139,7 +139,7 @@ def test_callbacks_of_an_earlier_fit_are_not_kept(solver):
     assert np.array_equal(again.fit(X, Y).result_.w, model.fit(X, Y).result_.w)
 
 
-@pytest.mark.parametrize("solver", ["auto", "n-slack", "one-slack", "sgd"])
+@pytest.mark.parametrize("solver", ["auto", "n_slack", "one_slack", "sgd"])
 @pytest.mark.parametrize("kind", ["classes", "tagger"])
 def test_a_warm_start_that_fails_does_not_spoil_the_next(kind, solver):
     X, Y = KINDS[kind].first

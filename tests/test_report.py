@@ -431,7 +431,7 @@ def test_worst_examples_by_rate_count_or_margin():
     assert f"margin {margins.max():.4g}" in read(by_margin.html)
     unknown = [["new", "B"], *wrong[1:]]  # has no score: it comes last
     assert order_of(tagger.report(X, unknown, worst="margin"))[-1] == 0
-    with pytest.raises(ValueError, match="worst must be one of 'rate', 'margin', 'count'"):
+    with pytest.raises(ValueError, match="worst must be 'rate', 'margin' or 'count'"):
         tagger.report(X, wrong, worst="length")
     model, examples, _ = _sets()
     with pytest.raises(ValueError, match="worst='margin': this model does not score"):

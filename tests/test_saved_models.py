@@ -4,6 +4,8 @@ Each file of tests/saved has inputs and predictions among its extra values. They
 anew: a change of the format that cannot read them is a change that users will meet.
 """
 
+import json
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,8 @@ import pytest
 from maxmargin import registry
 from maxmargin.persistence import load_model, save_model
 
-FILES = sorted((Path(__file__).parent / "saved").glob("*.mm"))
+SAVED = Path(__file__).parent / "saved"
+FILES = sorted(SAVED.glob("*.mm"))
 
 
 def plain(outputs):
@@ -37,3 +40,48 @@ def test_models_of_earlier_versions(path, tmp_path):
 def test_every_estimator_is_among_them():
     names = {type(load_model(path)[0]).__name__ for path in FILES}
     assert names == {entry.name for entry in registry.ESTIMATORS if entry.is_saved}
+
+
+def with_params(path, new, **params):
+    """A copy of a model file with other parameters in it."""
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(new, "w") as copy:
+        for name in old.namelist():
+            content = old.read(name)
+            if name == "header.json":
+                header = json.loads(content)
+                header["params"] |= params
+                content = json.dumps(header)
+            copy.writestr(name, content)
+    return new
+
+
+@pytest.mark.parametrize("name", ["classes", "described"])
+def test_values_of_earlier_versions_have_their_new_spelling_and_can_be_fitted_again(name):
+    estimator, extra = load_model(SAVED / f"{name}.mm")
+    assert estimator.loss == "zero_one"
+    again = estimator.fit(extra["X"], extra["predicted"])
+    assert again.result_.converged
+
+
+@pytest.mark.parametrize(
+    "name, param, old, new",
+    [
+        ("performance", "measure", "rocarea", "roc_auc"),
+        ("performance", "measure", "precision@k", "precision_at_k"),
+        ("performance", "measure", "recall@precision", "recall_at_precision"),
+        ("performance", "solver", "one-slack", "one_slack"),
+        ("ranker", "loss", "average-precision", "average_precision"),
+        ("ranker", "loss", "normalized-swaps", "normalized_swaps"),
+        ("tagger", "loss", "normalized-hamming", "normalized_hamming"),
+    ],
+)
+def test_old_spellings_of_values(name, param, old, new, tmp_path):
+    path = with_params(SAVED / f"{name}.mm", tmp_path / "old.mm", **{param: old})
+    assert getattr(load_model(path)[0], param) == new
+
+
+def test_words_of_other_parameters_are_left_alone(tmp_path):
+    params = {"class_weight": "zero-one"}
+    path = with_params(SAVED / "performance.mm", tmp_path / "old.mm", **params)
+    estimator, _ = load_model(path)
+    assert estimator.get_params()["class_weight"] == "zero-one"

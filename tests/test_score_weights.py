@@ -56,10 +56,10 @@ MEASURES = [
     {"measure": "error"},
     {"measure": "f1"},
     {"measure": "prbep"},
-    {"measure": "rocarea"},
+    {"measure": "roc_auc"},
     {"measure": "average_precision"},
-    {"measure": "precision@k", "k": 5},
-    {"measure": "recall@k", "k": 5},
+    {"measure": "precision_at_k", "k": 5},
+    {"measure": "recall_at_k", "k": 5},
 ]
 
 

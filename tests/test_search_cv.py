@@ -93,7 +93,7 @@ def test_one_path_for_each_combination(monkeypatch):
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"solver": "sgd"}, {"slack": "none", "solver": "n-slack"}, {"probability": True}],
+    [{"solver": "sgd"}, {"slack": "none", "solver": "n_slack"}, {"probability": True}],
     ids=str,
 )
 def test_where_there_is_no_path_each_candidate_is_trained_by_itself(parameters):

@@ -129,7 +129,7 @@ def test_what_was_learned_can_be_looked_at():
     inside = model.top_features(3)
     assert list(inside) == ["where", "who", None] and all(len(v) <= 3 for v in inside.values())
     assert list(model.top_features(where="last", against=True)) == ["where", "who"]
-    with pytest.raises(ValueError, match="where must be one of 'inside', 'first', 'last'"):
+    with pytest.raises(ValueError, match="where must be 'inside', 'first' or 'last'"):
         model.top_features(where="middle")
     with pytest.raises(ValueError, match="last_tokens is False"):
         segmenter(last_tokens=False).fit(X, Y).top_features(where="last")
@@ -187,7 +187,7 @@ def test_wrong_segments_are_named(wrong, said):
 def test_other_wrong_input():
     given = [np.ones((3, 2))], [[(0, 3, "a")]]
     for parameters, said in (
-        ({"loss": "f2"}, "loss must be one of 'segments', 'hamming', 'f1', 'zero-one', got 'f2'"),
+        ({"loss": "f2"}, "loss must be 'segments', 'hamming', 'f1' or 'zero_one', got 'f2'"),
         (
             {"max_length": 2},
             r"sequence 0: segment \(0, 3, 'a'\) has 3 tokens, more than max_length",

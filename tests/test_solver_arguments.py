@@ -56,7 +56,7 @@ def test_make_solver():
     assert make_solver("sda", tol=0.5).tol == 0.5
     solver = SOLVERS["bcfw"]()
     assert make_solver(solver) is solver
-    with pytest.raises(ValueError, match=r"solver must be one of \['auto'.*got 'svmlight'"):
+    with pytest.raises(ValueError, match=r"solver must be 'auto', .* or 'pegasos', got 'svmlight'"):
         make_solver("svmlight")
     with pytest.raises(ValueError, match="an object with a solve method, got 3"):
         make_solver(3)

@@ -26,7 +26,7 @@ from solving import (
 def long_case(structure):
     """A problem that takes every solver several passes: to be stopped on the way."""
     if structure == "chain":
-        return small_case("chain", "zero-one", 1)
+        return small_case("chain", "zero_one", 1)
     return multiclass_case(np.random.default_rng(0), n=60, n_inputs=20, K=7)
 
 
@@ -36,7 +36,7 @@ def long_case(structure):
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("structure", ["multiclass", "chain"])
 def test_either_criterion_suffices(structure, solver):
-    case = small_case(structure, "zero-one", 1)
+    case = small_case(structure, "zero_one", 1)
     weights = np.linspace(0.5, 2.0, case.problem.n_examples)
     C = 0.4
 
@@ -85,7 +85,7 @@ def test_max_time(structure, solver):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_limit_that_is_not_needed_changes_nothing(solver):
-    case = small_case("multiclass", "zero-one", 0)
+    case = small_case("multiclass", "zero_one", 0)
     result = solve(solver, case.problem, 0.05, tol=1e-2, max_passes=10**6, max_time=3600.0)
     assert result.converged and result.status == "converged"
 
@@ -96,7 +96,7 @@ def test_a_limit_that_is_not_needed_changes_nothing(solver):
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("structure", ["multiclass", "chain"])
 def test_history(structure, solver):
-    case = small_case(structure, "zero-one", 2)
+    case = small_case(structure, "zero_one", 2)
     seen = []
     result = solve(solver, case.problem, 0.3, tol=1e-3, callbacks=[seen.append])
     history = result.history
@@ -164,7 +164,7 @@ def test_an_interrupt_returns_the_best_so_far(structure, solver):
 
 
 def test_an_interrupt_is_told_even_where_the_target_is_met():
-    case = small_case("chain", "zero-one", 1)
+    case = small_case("chain", "zero_one", 1)
 
     def interrupt(progress):
         raise KeyboardInterrupt
@@ -232,7 +232,7 @@ def test_oracle_calls_are_counted_truly(solver):
 @pytest.mark.parametrize("structure", ["multiclass", "chain"])
 def test_a_seed_makes_training_repeatable(structure, solver, monkeypatch):
     """Decisions by measured time aside, which a clock that ticks evenly takes out."""
-    case = small_case(structure, "zero-one", 1)
+    case = small_case(structure, "zero_one", 1)
 
     def run(seed):
         ticks = iter(range(10**9))
@@ -252,7 +252,7 @@ def test_a_seed_makes_training_repeatable(structure, solver, monkeypatch):
 @pytest.mark.parametrize("structure", ["multiclass", "chain"])
 @pytest.mark.parametrize("before", [0.01, 0.3, 10.0])
 def test_a_warm_start_leads_to_the_same_optimum(structure, solver, before):
-    case = small_case(structure, "zero-one", 1)
+    case = small_case(structure, "zero_one", 1)
     earlier = solve(solver, case.problem, before)
     w = earlier.w.copy()
     result = solve(solver, case.problem, 0.3, warm_start=earlier)

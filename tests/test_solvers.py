@@ -25,7 +25,7 @@ from solving import (
 
 
 # Every solver on every structure is in test_every_structure.py, these with less precision.
-PATIENT = [("sda", "l1"), ("sda", "l2"), ("dcd-light", "l1"), ("dcd-light", "l2"), ("bcfw", "l1")]
+PATIENT = [("sda", "l1"), ("sda", "l2"), ("dcd_light", "l1"), ("dcd_light", "l2"), ("bcfw", "l1")]
 
 
 @pytest.mark.parametrize(("structure", "loss"), BASIC_KINDS, ids=BASIC_IDS)
@@ -54,7 +54,7 @@ def test_nearly_hard_margins(structure):
     assert 0.1 < result.primal < 100.0
 
 
-@pytest.mark.parametrize("loss", ["hamming", "normalized-hamming", "zero-one"])
+@pytest.mark.parametrize("loss", ["hamming", "normalized_hamming", "zero_one"])
 @pytest.mark.parametrize("rescaling", RESCALINGS)
 def test_certificates_hold_at_high_precision(loss, rescaling):
     """Many passes at a large C: what rounding adds up to must not enter a certificate."""
@@ -74,7 +74,7 @@ def test_single_precision_input(structure):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("loss", ["zero-one", "costs"])
+@pytest.mark.parametrize("loss", ["zero_one", "costs"])
 @pytest.mark.parametrize("rescaling", ["margin", "slack"])
 def test_an_example_without_features(solver, loss, rescaling):
     """Its planes are (b, 0): a constant in the primal that the dual has to earn, too."""
@@ -179,7 +179,7 @@ def test_no_weight_at_all(structure, solver):
     ],
 )
 def test_bad_sample_weights(weights, message):
-    problem = small_case("multiclass", "zero-one", 0).problem
+    problem = small_case("multiclass", "zero_one", 0).problem
     with pytest.raises(ValueError, match=message):
         solve("auto", problem, 1.0, sample_weight=weights)
 

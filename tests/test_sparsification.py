@@ -158,7 +158,7 @@ def test_what_cannot_be_compacted_is_refused():
     with pytest.raises(ValueError, match="labels that are all known"):
         make("tagger").fit(sequences, unknown).compact(sequences, unknown, tol=TOL)
     with pytest.raises(ValueError, match="hard margin"):
-        hard = mm.MulticlassSVM(slack="none", solver="n-slack").fit(np.eye(3), range(3))
+        hard = mm.MulticlassSVM(slack="none", solver="n_slack").fit(np.eye(3), range(3))
         hard.compact(np.eye(3), range(3), tol=TOL)
 
 
@@ -247,7 +247,7 @@ def test_shorter_weights_satisfy_the_constraints(kind):
     case = small_case("candidates", "costs", 0)
     constraints = CONSTRAINTS[kind](np.random.default_rng(3), case.twin.n_features)
     formulation = Formulation(constraints=constraints)
-    trained = solve("n-slack", case.problem, 0.5, formulation, tol=1e-4)
+    trained = solve("n_slack", case.problem, 0.5, formulation, tol=1e-4)
     short = sparsify(trained, 0.2, case.problem, formulation, 0.5)
     assert not np.array_equal(short.w, trained.w) and short.relative_gap <= 0.2
     assert short.primal == pytest.approx(of_all(case.twin, formulation, 0.5, short.w), rel=1e-9)

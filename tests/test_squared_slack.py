@@ -210,7 +210,7 @@ def test_gaps_at_a_fixed_w_are_the_duality_gap(compact, formulation):
         store.oracle_pass(every, StepRule(WSS2, 1))
 
 
-@pytest.mark.parametrize("loss", ["zero-one", "costs"])
+@pytest.mark.parametrize("loss", ["zero_one", "costs"])
 @given(seed=seeds, C=st.sampled_from([0.01, 1.0, 100.0]), K=st.integers(2, 6))
 def test_the_closed_form_solves_a_multiclass_block(loss, seed, C, K):
     """One visit of a block makes it optimal, with every class in play."""

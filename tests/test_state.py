@@ -58,13 +58,13 @@ def test_training_goes_on_from_arrays_as_from_the_state(case, name):
 def test_arrays_of_large_pools_and_bundles():
     """Candidates with weights of their own, and sparse planes."""
     wide = chain_case(np.random.default_rng(1), n_inputs=30_000).problem
-    result = first_passes("one-slack", wide)
+    result = first_passes("one_slack", wide)
     assert result.state.pool.grows and not result.state.bundle.dense
     arrays = {key: array.copy() for key, array in result.state.arrays().items()}
     again = chain_case(np.random.default_rng(1), n_inputs=30_000).problem
-    other = first_passes("one-slack", again)
+    other = first_passes("one_slack", again)
     other.state.restore(arrays)
-    further = make_solver("one-slack", tol=1e-3)
+    further = make_solver("one_slack", tol=1e-3)
     expected = further.solve(wide, Formulation(), 3.0, warm_start=result)
     found = further.solve(again, Formulation(), 3.0, warm_start=other)
     assert found.w.tobytes() == expected.w.tobytes()

@@ -100,7 +100,7 @@ def test_save_and_load(zoo, tmp_path, kind):
     ("options", "message"),
     [
         ({"loss": "taxonomy"}, "loss='taxonomy' needs a taxonomy"),
-        ({"loss": "tree"}, "'zero-one', 'taxonomy' or a cost matrix, got 'tree'"),
+        ({"loss": "tree"}, "'zero_one', 'taxonomy' or a cost matrix, got 'tree'"),
         ({"taxonomy": {"cat": "mammal"}}, "taxonomy has no class 'dog'"),
         ({"taxonomy": ["cat"]}, "must be a maxmargin.Taxonomy or a mapping.*got 'list'"),
         ({"class_features": {"cat": [1.0]}}, "class 'dog' has no features"),

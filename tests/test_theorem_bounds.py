@@ -53,12 +53,12 @@ def test_iterations_of_one_slack(seed, rescaling):
     epsilon = min(epsilon, 4 * R2 * paper_C)
     first = max(0, math.ceil(math.log2(loss / (4 * R2 * paper_C))))
     bound = first + math.ceil(16 * R2 * paper_C / epsilon)
-    solver = make_solver("one-slack", epsilon=epsilon, **PAPER)
+    solver = make_solver("one_slack", epsilon=epsilon, **PAPER)
     result = solver.solve(case.problem, Formulation(rescaling), C)
     assert result.converged
     assert result.n_passes <= bound
     # The default takes planes elsewhere, and no more of them than the theorem allows either.
-    ours = make_solver("one-slack", epsilon=epsilon, tol=None)
+    ours = make_solver("one_slack", epsilon=epsilon, tol=None)
     assert len(ours.solve(case.problem, Formulation(rescaling), C).history) <= bound + 2
 
 
@@ -72,7 +72,7 @@ def test_constraints_of_n_slack(seed, rescaling, slack):
     case, C, epsilon = draw(seed)
     n = case.twin.n_examples
     formulation = Formulation(rescaling, slack)
-    solver = make_solver("n-slack", epsilon=epsilon, tol=None, batch=1, inactive_limit=10**9)
+    solver = make_solver("n_slack", epsilon=epsilon, tol=None, batch=1, inactive_limit=10**9)
     result = solver.solve(case.problem, formulation, C)
     assert result.converged
     R2, loss = largest(case.twin)
@@ -107,7 +107,7 @@ def test_the_tight_example(n_planes, rescaling):
     K = n_planes + 5
     problem = MulticlassProblem(np.ones((1, 1)), [0], K)
     duals = []
-    solver = make_solver("one-slack", **{**PAPER, "qp_precision": 1e-12}, max_passes=n_planes)
+    solver = make_solver("one_slack", **{**PAPER, "qp_precision": 1e-12}, max_passes=n_planes)
     result = solver.solve(
         problem, Formulation(rescaling), 1.0, callbacks=[lambda p: duals.append(p.dual)]
     )
@@ -147,7 +147,7 @@ def test_slacks_bound_the_risk(seed, rescaling, slack):
 
 
 @pytest.mark.parametrize("eta", [0.1, 7.0])
-@pytest.mark.parametrize("solver", ["auto", "n-slack", "one-slack"])
+@pytest.mark.parametrize("solver", ["auto", "n_slack", "one_slack"])
 def test_slack_rescaling_does_not_depend_on_the_scale_of_the_loss(solver, eta):
     """Proposition 3: with C / eta the optimum is the same; that of margin rescaling is not."""
     rng = np.random.default_rng(5)
@@ -239,7 +239,7 @@ def test_updates_of_sda(seed):
 SQUARED = Formulation("margin", "l2", sqrt_loss=False)
 
 
-@pytest.mark.parametrize("solver", ["dcd-light", "dcd"])
+@pytest.mark.parametrize("solver", ["dcd_light", "dcd"])
 @given(seed=st.integers(0, 2**32 - 1), delta=st.sampled_from([0.03, 0.2, 1.0]))
 def test_structures_added_by_dual_coordinate_descent(solver, seed, delta):
     """Theorem 1: each one added has a slope of delta or more, and comes first in its sweep."""

@@ -37,7 +37,7 @@ PLACES = [  # slack and rescaling
     ("l2", "margin"),
     ("l2", "slack"),
 ]
-PASSES = {"sda": 1e-4, "dcd-light": 1e-4, "bcfw": 2e-2}  # precision of what takes many passes
+PASSES = {"sda": 1e-4, "dcd_light": 1e-4, "bcfw": 2e-2}  # precision of what takes many passes
 
 
 @functools.lru_cache
@@ -108,11 +108,11 @@ def test_random_problems(data):
 @pytest.mark.parametrize(
     "options",
     [
-        {"solver": "one-slack", "qp": "line-search"},
-        {"solver": "one-slack", "kkt": 1e-4},
-        {"solver": "one-slack", "reach": 1.0, "cache_size": 0},
-        {"solver": "n-slack", "qp": "block", "joint": False},
-        {"solver": "n-slack", "variant": "subspace", "joint": False, "batch": 1},
+        {"solver": "one_slack", "qp": "line_search"},
+        {"solver": "one_slack", "kkt": 1e-4},
+        {"solver": "one_slack", "reach": 1.0, "cache_size": 0},
+        {"solver": "n_slack", "qp": "block", "joint": False},
+        {"solver": "n_slack", "variant": "subspace", "joint": False, "batch": 1},
         {"solver": "fasole", "joint": True},
         {"solver": "fasole", "reduced": "paper"},
         {"solver": "auto", "joint": False},
@@ -187,10 +187,10 @@ def test_a_mean_is_a_problem_with_other_offsets():
 
 
 def test_constraints_that_do_not_bind_change_nothing():
-    case = small_case("multiclass", "zero-one", 0)
-    plain = solve("n-slack", case.problem, 0.5, tol=1e-8)
+    case = small_case("multiclass", "zero_one", 0)
+    plain = solve("n_slack", case.problem, 0.5, tol=1e-8)
     signs = mm.WeightConstraints(nonnegative=plain.w > 1e-6, nonpositive=plain.w < -1e-6)
-    bound = solve("n-slack", case.problem, 0.5, Formulation(constraints=signs), tol=1e-8)
+    bound = solve("n_slack", case.problem, 0.5, Formulation(constraints=signs), tol=1e-8)
     assert bound.primal == pytest.approx(plain.primal, rel=1e-7)
     assert bound.w == pytest.approx(plain.w, abs=1e-3)
 
@@ -210,7 +210,7 @@ def test_all_weights_fixed_leave_their_slacks():
 # ----- warm starts, states, paths ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", ["auto", "fasole", "dcd", "n-slack", "one-slack"])
+@pytest.mark.parametrize("solver", ["auto", "fasole", "dcd", "n_slack", "one_slack"])
 def test_warm_starts_go_on(solver):
     case, formulation, optimum = problem_and_optimum(
         "chain", "hamming", 1, "all", "l1", "margin", 0.5
@@ -228,7 +228,7 @@ def test_warm_starts_go_on(solver):
     check(switched, other, changed, 0.5, best)
 
 
-@pytest.mark.parametrize("solver", ["auto", "dcd", "n-slack", "one-slack"])
+@pytest.mark.parametrize("solver", ["auto", "dcd", "n_slack", "one_slack"])
 def test_states_keep_the_multipliers_of_bounds(solver):
     case, formulation, optimum = problem_and_optimum(
         "chain", "hamming", 1, "all", "l1", "margin", 0.5
@@ -418,9 +418,9 @@ def test_constraints_that_cannot_be(arguments, message):
 
 
 def test_solvers_say_what_is_wrong():
-    case = small_case("multiclass", "zero-one", 0)
+    case = small_case("multiclass", "zero_one", 0)
     wrong = Formulation(constraints=mm.WeightConstraints(mean=np.zeros(2)))
-    for solver in ("auto", "n-slack", "one-slack", "sgd"):
+    for solver in ("auto", "n_slack", "one_slack", "sgd"):
         with pytest.raises(ValueError, match="mean must have shape"):
             solve(solver, case.problem, 1.0, wrong)
     with pytest.raises(ValueError, match="not for hard margins"):
@@ -463,7 +463,7 @@ def test_stores_ask_at_the_weights_of_their_change(name, loss, kind):
     assert len(seen) == 4 * case.twin.n_examples
 
 
-@pytest.mark.parametrize("solver", ["auto", "n-slack", "one-slack", "sgd"])
+@pytest.mark.parametrize("solver", ["auto", "n_slack", "one_slack", "sgd"])
 def test_callbacks_are_shown_the_weights_of_the_problem(solver):
     case, formulation, _ = problem_and_optimum("chain", "hamming", 1, "all", "l1", "margin", 0.5)
     seen = []

@@ -1,4 +1,4 @@
-"""Cutting planes: `one-slack` next to SVM-HMM and SVM-multiclass at the same C and epsilon."""
+"""Cutting planes: `one_slack` next to SVM-HMM and SVM-multiclass at the same C and epsilon."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..data import chain_problem
 from ..solvers import ours
 from . import conll2000, mnist, ocr_letters, usps
 
-NAME = "one-slack"
+NAME = "one_slack"
 FIFTH = 0.2  # of the peer's CPU time
 MORE = 1.2  # times the peer's oracle calls and planes
 

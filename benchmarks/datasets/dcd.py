@@ -20,7 +20,7 @@ from ..solvers import ours
 from . import conll2000, ocr_letters
 
 L2 = Formulation(rescaling="margin", slack="l2", sqrt_loss=False)
-FAMILY = ("dcd", "dcd-light", "cpd")
+FAMILY = ("dcd", "dcd_light", "cpd")
 GAP = 0.01
 MOST_PASSES = 60  # the slow ones are stopped here, and counted as if they had arrived
 FIGURE_C = {"CoNLL-2000": 0.05, "OCR letters": 0.1}
@@ -34,7 +34,7 @@ L1 = FORMULATION  # not in the paper
 BEST_C = {L2: 0.05, L1: 0.1}
 BEST = L1
 OTHERS = {  # solver, slacks and C: the best of those tried by the same protocol
-    "dcd-light": ("dcd-light", L2, BEST_C[L2]),
+    "dcd_light": ("dcd_light", L2, BEST_C[L2]),
     "cpd": ("cpd", L2, BEST_C[L2]),
     "perceptron": ("perceptron", L1, 1.0),  # has no use for C
     "mira": ("mira", L1, 0.01),

@@ -31,7 +31,7 @@ TEMPLATES = [
     *(f"shape(w[{k}])" for k in (-1, 0, 1)),
     *(f"{end}{length}(w[0])" for length in (1, 2, 3, 4) for end in ("prefix", "suffix")),
 ]
-N_SLACK: dict[str, Any] = {"solver": "n-slack", "slack": "l2", "tol": None, "epsilon": 0.01}
+N_SLACK: dict[str, Any] = {"solver": "n_slack", "slack": "l2", "tol": None, "epsilon": 0.01}
 METHODS: dict[str, dict[str, Any]] = {
     "SVM2": {"rescaling": "none", **N_SLACK},
     "SVM2, slack rescaling": {"rescaling": "slack", **N_SLACK},

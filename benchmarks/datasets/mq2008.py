@@ -29,9 +29,9 @@ N_FEATURES, FOLDS, PLACES = 46, 5, 10
 SVM_RANK = {"c": 20.0, "seconds": 0.28, "swapped": 14.8}  # on one core of the same kind
 LOSSES: dict[RankingLoss, tuple[float, ...]] = {  # and the C to choose from
     "swaps": (1e-3, 1e-2, 1e-1),
-    "normalized-swaps": (1e-2, 1e-1, 1.0),
+    "normalized_swaps": (1e-2, 1e-1, 1.0),
     "ndcg": (1e-1, 1.0, 10.0),
-    "average-precision": (1e-1, 1.0, 10.0),
+    "average_precision": (1e-1, 1.0, 10.0),
 }
 MEASURES = {  # those of `metrics.RankingScores`
     "ndcg": "NDCG@10",
@@ -147,7 +147,7 @@ def _like_svm_rank(options: Options) -> Case:
         return RankingProblem(train.X[:end], train.y[:end], kept)
 
     C = C_from_paper(SVM_RANK["c"], n_queries, "joachims")
-    names = options.of_ours(["auto", "one-slack"])
+    names = options.of_ours(["auto", "one_slack"])
 
     def tested(solver: str) -> Contestant:
         contestant = ours(solver, problem, C, tol=1e-3)

@@ -45,7 +45,7 @@ PEERS: dict[str, Callable[[LinearSVC], Any]] = {
     "LinearSVC one-vs-rest": OneVsRestClassifier,
     "LinearSVC in a chain": partial(ClassifierChain, random_state=0),
 }
-CHOSEN_BY: dict[LabelLoss, str] = {"hamming": "right", "f1": "f1", "zero-one": "exact"}
+CHOSEN_BY: dict[LabelLoss, str] = {"hamming": "right", "f1": "f1", "zero_one": "exact"}
 COLUMNS = {"hamming": "Hamming loss", "f1": "F1 of examples", "exact": "all labels right"}
 
 

@@ -84,7 +84,7 @@ def _of_paper(words: Words, options: Options) -> Words:
 def _normalized(words: Words) -> ProblemMaker:
     """Makes the problem with normalised Hamming loss."""
     return partial(
-        chain_problem, words.pixels, words.offsets, words.letters, 26, loss="normalized-hamming"
+        chain_problem, words.pixels, words.offsets, words.letters, 26, loss="normalized_hamming"
     )
 
 

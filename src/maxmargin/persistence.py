@@ -42,6 +42,26 @@ MOST_RECORDS = 2000  # of a history
 #: that deflate can do is 1,030 times; weights that are zero are left out of files.)
 MOST_SMALL, MOST_RATIO = 2**26, 200
 MOST_ZEROS = 2**28  # bytes of weights that are not in a file, in any case
+#: Parameters that earlier versions called otherwise, by estimator; None: of every one.
+OLD_PARAMS: dict[str | None, dict[str, str]] = {}
+#: Values that earlier versions spelled otherwise, by the name that the parameter has now.
+OLD_VALUES: dict[str, dict[str, str]] = {
+    "loss": {
+        "zero-one": "zero_one",
+        "normalized-hamming": "normalized_hamming",
+        "normalized-swaps": "normalized_swaps",
+        "average-precision": "average_precision",
+    },
+    "measure": {
+        "rocarea": "roc_auc",
+        "precision@k": "precision_at_k",
+        "recall@k": "recall_at_k",
+        "precision@recall": "precision_at_recall",
+        "recall@precision": "recall_at_precision",
+        "average-precision": "average_precision",
+    },
+    "solver": {"one-slack": "one_slack", "n-slack": "n_slack", "dcd-light": "dcd_light"},
+}
 SAVED_ESTIMATORS = {entry.name: entry.module for entry in ESTIMATORS if entry.is_saved}
 
 
@@ -76,6 +96,7 @@ def load_model(path: PathLike) -> tuple[Any, dict[str, Any]]:
             if name.startswith("arrays/")
         }
         cls = _import(SAVED_ESTIMATORS, raw["estimator"])
+        raw["params"] = _renamed(raw["estimator"], raw["params"])
         _check_params_known(path, raw, cls)
         header = from_values(_Header, _Decoder(arrays)(raw), "header")
         estimator = cls(**_checked_params(cls, header.params))
@@ -434,6 +455,16 @@ def _divide_classes(header: dict[str, Any]) -> None:
             header["estimator"], others = "HomologyRanker", ("loss",)
     for other in others:
         params.pop(other, None)
+
+
+def _renamed(estimator: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of a file by the names and with the values that they have now."""
+    names = OLD_PARAMS.get(None, {}) | OLD_PARAMS.get(estimator, {})
+    renamed = {names.get(name, name): value for name, value in params.items()}
+    return {
+        name: OLD_VALUES.get(name, {}).get(value, value) if isinstance(value, str) else value
+        for name, value in renamed.items()
+    }
 
 
 def _check_params_known(path: PathLike, header: dict[str, Any], cls: Any) -> None:

@@ -68,7 +68,7 @@ def partners(alignment, m, n):
 
 
 def alignment_loss(name, x, y, truth, alignment):
-    if name == "zero-one":
+    if name == "zero_one":
         return float(alignment != truth)
     if name == "pairs":
         return len(set(truth) - set(alignment)) / len(truth)
@@ -80,7 +80,7 @@ def alignment_loss(name, x, y, truth, alignment):
 def alignments(rng):
     """Local and global alignments."""
     scores = Scores(rng)
-    loss = str(rng.choice(["pairs", "residues", "zero-one"]))
+    loss = str(rng.choice(["pairs", "residues", "zero_one"]))
     X, Y, listed = [], [], []
     for _ in range(int(rng.integers(1, 6))):
         x, y = scores.string(rng), scores.string(rng)

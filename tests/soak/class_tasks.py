@@ -66,7 +66,7 @@ def classes(rng):
     y = [labels[k] for k in y]
     K = len(set(y))
     losses = random_costs(rng, K) if rng.random() < 0.5 else 1.0 - np.eye(K)
-    costs = "zero-one" if (losses + np.eye(K) == 1.0).all() else losses
+    costs = "zero_one" if (losses + np.eye(K) == 1.0).all() else losses
     intercept = bool(rng.random() < 0.5)
     given = sp.csr_matrix(X) if rng.random() < 0.4 else X
     return Task(
@@ -161,7 +161,7 @@ def taxonomy(rng):
         losses = losses if by_height else (losses > 0).astype(float)
         return class_examples(model, X, y, table, losses, intercept)
 
-    loss = "taxonomy" if by_height else "zero-one"
+    loss = "taxonomy" if by_height else "zero_one"
     return Task(
         "taxonomy",
         partial(mm.MulticlassSVM, taxonomy=tree, loss=loss, fit_intercept=intercept),

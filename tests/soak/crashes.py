@@ -29,7 +29,7 @@ from .tasks import TASKS
 
 LINEAR = [name for name, solver in SOLVERS.items() if "l1" in solver.slacks]
 #: Solvers that tell of a pass and of the certificate after it, both in one iteration.
-TWO_RECORDS = ("sda", "bcfw", "dcd", "dcd-light")
+TWO_RECORDS = ("sda", "bcfw", "dcd", "dcd_light")
 MOST_KILLS = 8
 # What happened so far, for whoever asks.
 KILLS = {"all": 0, "while writing": 0}

@@ -159,7 +159,7 @@ def grammars(rng):
     listed = [all_derivations(sentence, grammar) for sentence in sentences]
     if any(derivations is None for derivations in listed):
         return grammars(rng)
-    loss = str(rng.choice(["f1", "zero-one"]))
+    loss = str(rng.choice(["f1", "zero_one"]))
     has_spans = bool(rng.random() < 0.3)
 
     def psi(model, sentence, derivation):
@@ -181,7 +181,7 @@ def grammars(rng):
         return total
 
     def loss_of(truth, derivation):
-        if loss == "zero-one":
+        if loss == "zero_one":
             return float(derivation != truth)
         labels = loss_labels(truth)
         right = sum(labels.get(span) == chain for span, chain in loss_labels(derivation).items())

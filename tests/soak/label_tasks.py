@@ -11,13 +11,13 @@ import maxmargin as mm
 from .class_tasks import random_inputs, with_constant
 from .listing import Example, Task
 
-LOSSES = ("hamming", "normalized-hamming", "zero-one")
+LOSSES = ("hamming", "normalized_hamming", "zero_one")
 
 
 def count_loss(name, wrong, length):
-    if name == "zero-one":
+    if name == "zero_one":
         return float(wrong > 0)
-    return wrong / length if name == "normalized-hamming" else float(wrong)
+    return wrong / length if name == "normalized_hamming" else float(wrong)
 
 
 def n_different(a, b):

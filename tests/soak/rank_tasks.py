@@ -97,7 +97,7 @@ def rankings(rng):
     relevance = rng.integers(0, 3, n_documents).astype(float)
     if rng.random() < 0.3:
         relevance = rng.normal(size=n_documents)
-    loss = str(rng.choice(["swaps", "normalized-swaps", "ndcg", "average-precision"]))
+    loss = str(rng.choice(["swaps", "normalized_swaps", "ndcg", "average_precision"]))
     relevance = np.abs(relevance) if loss == "ndcg" else relevance
     relevance[:2] = 0.0, 1.0  # of the first query: without any pair there is nothing to rank
     k = int(rng.integers(1, 4)) if loss == "ndcg" and rng.random() < 0.5 else None
@@ -106,7 +106,7 @@ def rankings(rng):
     given = sp.csr_matrix(X) if rng.random() < 0.4 else X
 
     def example(rows, values):
-        evaluated = (values > 0).astype(float) if loss == "average-precision" else values
+        evaluated = (values > 0).astype(float) if loss == "average_precision" else values
         pairs = Pairs(rows, evaluated, np.ones(len(rows)), loss != "swaps")
         if "swaps" in loss:
             return pairs.example_of_swaps()

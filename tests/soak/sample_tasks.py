@@ -13,8 +13,16 @@ from .class_tasks import random_inputs, two_classes_or_more, with_constant
 from .listing import Example
 from .rank_tasks import OfDocuments, order_key, precision_loss, row_weights
 
-OF_LABELS = ("error", "f1", "fbeta", "prbep", "precision@k", "recall@k", "recall@precision")
-OF_RANKINGS = ("rocarea", "average_precision", "precision@recall")
+OF_LABELS = (
+    "error",
+    "f1",
+    "fbeta",
+    "prbep",
+    "precision_at_k",
+    "recall_at_k",
+    "recall_at_precision",
+)
+OF_RANKINGS = ("roc_auc", "average_precision", "precision_at_recall")
 
 
 def label_example(measure, X, y, shares, beta, k, floor):
@@ -36,18 +44,18 @@ def label_example(measure, X, y, shares, beta, k, floor):
         if measure in ("f1", "fbeta"):
             square = 1.0 if measure == "f1" else beta**2
             return 1.0 - (1.0 + square) * a / (a + b + square * P)
-        if measure in ("recall@precision", "prbep"):
+        if measure in ("recall_at_precision", "prbep"):
             return 1.0 - a / P
-        highest = min(k, P) / (P if measure == "recall@k" else k)
+        highest = min(k, P) / (P if measure == "recall_at_k" else k)
         return highest * (1.0 - (a / (a + b) if k <= P else a / P))
 
     def allowed(labels):
         a, b = table(labels)
         if measure == "prbep":
             return a + b == P
-        if measure in ("precision@k", "recall@k"):
+        if measure in ("precision_at_k", "recall_at_k"):
             return a + b >= k if k <= P else a + b <= k
-        return measure != "recall@precision" or a + b == 0 or a / (a + b) >= floor - 1e-12
+        return measure != "recall_at_precision" or a + b == 0 or a / (a + b) >= floor - 1e-12
 
     every = list(product((1, -1), repeat=n))
     outputs = [labels for labels in every if allowed(labels)]
@@ -76,7 +84,7 @@ def ranking_example(measure, X, y, weights, floor):
         )
 
     def loss(order):
-        if measure == "rocarea":
+        if measure == "roc_auc":
             return sum(parts[pair] for pair, is_swapped in swapped(order).items() if is_swapped)
         if measure == "average_precision":
             return precision_loss(np.array(y) > 0, order)
@@ -98,9 +106,15 @@ def samples(rng):
     floor = float(rng.choice([0.3, 0.5, 0.8, 1.0]))
     intercept = bool(rng.random() < 0.5)
     weights = np.ones(n)
-    if is_weighted := bool(measure in ("error", "rocarea") and rng.random() < 0.5):
+    if is_weighted := bool(measure in ("error", "roc_auc") and rng.random() < 0.5):
         weights = rng.choice([0.5, 1.0, 2.0, 10.0], n)
-    has_constant = intercept and measure in ("error", "f1", "fbeta", "precision@k", "recall@k")
+    has_constant = intercept and measure in (
+        "error",
+        "f1",
+        "fbeta",
+        "precision_at_k",
+        "recall_at_k",
+    )
 
     def examples(model):
         inputs = with_constant(X, has_constant)
@@ -120,7 +134,7 @@ def samples(rng):
         order_key,
         1,
         has_k_best=False,
-        margin_only=is_weighted or measure in ("rocarea", "average_precision"),
+        margin_only=is_weighted or measure in ("roc_auc", "average_precision"),
         refusals=[(given[:-1], y), (X * np.nan, y), (given, np.zeros(n))],
         fit_rows=lambda model, weight: model.fit(  # the slack counts as often as rows do: once
             given, y, sample_weight=row_weights(weights / weights.sum(), weight)

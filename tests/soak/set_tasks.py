@@ -24,7 +24,7 @@ def label_sets(rng):
     Y = (rng.random((n, L)) < rng.choice([0.2, 0.5, 0.8])).astype(int)
     kind = str(rng.choice(["none", "tree", "given", "pairs"]))
     edges = {"none": None, "given": random_tree(rng, L)}.get(kind, kind)
-    loss = str(rng.choice(["hamming", "f1", "zero-one"]))
+    loss = str(rng.choice(["hamming", "f1", "zero_one"]))
     intercept = bool(rng.random() < 0.5)
 
     def psi(model, x, labels):
@@ -36,7 +36,7 @@ def label_sets(rng):
         if loss == "f1":
             n_right = sum(a * b for a, b in zip(truth, labels, strict=True))
             return f1_loss(n_right, sum(truth), sum(labels))
-        return float(wrong > 0) if loss == "zero-one" else float(wrong)
+        return float(wrong > 0) if loss == "zero_one" else float(wrong)
 
     def examples(model):
         assert kind != "pairs" or len(model.edges_) == len(list(combinations(range(L), 2)))
@@ -91,7 +91,7 @@ def segments(rng):
     if {label for own in Y for _, _, label in own} != set(labels):
         return segments(rng)
     given_lengths = longest if rng.random() < 0.5 else None
-    loss = str(rng.choice(["segments", "hamming", "f1", "zero-one"]))
+    loss = str(rng.choice(["segments", "hamming", "f1", "zero_one"]))
     intercept = bool(rng.random() < 0.4)
     tokens = [random_inputs(rng, n, 2) for n in lengths]
     K = len(labels)

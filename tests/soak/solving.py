@@ -17,8 +17,8 @@ from .tasks import TASKS
 
 ONLINE = ("perceptron", "mira", "sgd", "pegasos")
 # Up to which C s solvers must converge: those that go from example to example take ever longer.
-BLOCKWISE = {"fasole": 100.0, "sdm": 100.0, "dcd": 100.0, "cpd": 100.0, "n-slack": 1000.0}
-SLOW = ("bcfw", "sda", "dcd-light")  # one step for each oracle call
+BLOCKWISE = {"fasole": 100.0, "sdm": 100.0, "dcd": 100.0, "cpd": 100.0, "n_slack": 1000.0}
+SLOW = ("bcfw", "sda", "dcd_light")  # one step for each oracle call
 # How training may end before it has converged.
 ENDINGS = ("max_passes", "max_time", "interrupted", "callback", "rounding", "stalled")
 LIMITS = {"max_passes": 3000, "max_time": 20.0}
@@ -115,7 +115,7 @@ def random_n_jobs(rng):
 
 def is_slow(solver, options):
     """Whether few planes are kept, or few steps made from them: slow where C is large."""
-    merges = options.get("qp") == "line-search" or options.get("cache_mb", 1.0) < 1.0
+    merges = options.get("qp") == "line_search" or options.get("cache_mb", 1.0) < 1.0
     return solver in SLOW or merges
 
 
@@ -125,9 +125,9 @@ def random_options(rng, solver, task):
         "cache_mb": [1e-4, 1e-3, 1.0],
         "batch_size": [1, 3, 100],
     }
-    if solver == "one-slack":
+    if solver == "one_slack":
         choices = {
-            "qp": ["fsmo", "line-search"],
+            "qp": ["fsmo", "line_search"],
             "cache_size": [0, 1, 10],
             "cache_mb": [1e-4, 1.0],
             "reach": [0.1, 1.0],
@@ -135,7 +135,7 @@ def random_options(rng, solver, task):
         }
         if rng.random() < 0.3:
             choices |= {"qp": ["fsmo"], "kkt": [1e-10]}
-    elif solver == "n-slack":
+    elif solver == "n_slack":
         choices = {
             "qp": ["fsmo", "block"],
             "variant": ["full", "subspace"],
@@ -155,7 +155,7 @@ def random_options(rng, solver, task):
             if task.has_k_best:
                 choices["k"] = [1, 3]
         if solver == "sgd":
-            choices["schedule"] = ["bottou", "chang-yih"]
+            choices["schedule"] = ["bottou", "chang_yih"]
     elif solver == "sda":
         choices |= {"every_block": [False, True]}
     elif solver == "dcd":

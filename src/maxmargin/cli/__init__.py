@@ -42,6 +42,7 @@ from .console import (
     finish_output,
     warn,
 )
+from .options import underscored
 
 __all__ = ["main"]
 
@@ -74,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not (sys.argv[1:] if argv is None else argv):
         parser.print_help(sys.stderr)  # says more to beginners than that a command is missing
         return WRONG_USE
-    arguments, unknown = parser.parse_known_args(argv)
+    arguments, unknown = parser.parse_known_args(_hyphenated(argv or sys.argv[1:]))
     if unknown:
         arguments.parser_.error(_refusal(unknown, arguments.parser_, arguments.commands_))
     with warnings.catch_warnings(), Signals() as signals:
@@ -103,8 +104,29 @@ def main(argv: Sequence[str] | None = None) -> int:
             return WRONG_USE if isinstance(error, UsageError) else ERROR
 
 
+def _hyphenated(words: Sequence[str]) -> list[str]:
+    """Arguments in which the names of options have hyphens, also where they had underscores."""
+    end = words.index("--") if "--" in words else len(words)
+    options = (
+        re.sub(r"^--\w[^=]*", lambda m: m[0].replace("_", "-"), word) for word in words[:end]
+    )
+    return [*options, *words[end:]]
+
+
 class _Parser(argparse.ArgumentParser):
-    """A parser that suggests what was meant; its commands are listed by the help, once."""
+    """A parser that suggests what was meant; its commands are listed by the help, once.
+
+    Hyphens and underscores are alike in values that are one of some words.
+    """
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        value = super()._get_value(action, arg_string)  # type: ignore[misc]
+        if isinstance(value, str) and isinstance(action.choices, (list, tuple)):
+            meant = [
+                str(c) for c in action.choices if str(c).replace("-", "_") == underscored(value)
+            ]
+            return meant[0] if meant else value
+        return value
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
@@ -198,8 +220,8 @@ def _with_options(text: str, parser: Any) -> str:
             text = text.replace(found[0], f"{flag} {values}")
         if "_" in name:  # one word may mean itself
             text = re.sub(rf"{word}(?![\w./])", flag, text)
-    listed = rf"(?<=one of )\[({quoted})\]|(?<=solvers that can: )({quoted})"
-    return re.sub(listed, lambda m: (m[1] or m[2]).replace("'", ""), text)
+    listed = rf"(?:--[\w-]+ must be |solvers that can: ){quoted}(?: or '[\w.@-]+')?"
+    return re.sub(listed, lambda m: m[0].replace("'", ""), text)
 
 
 class _Warnings:

@@ -31,6 +31,7 @@ __all__ = [
     "per_cent",
     "positive",
     "seconds",
+    "underscored",
     "values_of_C",
 ]
 
@@ -99,6 +100,11 @@ def list_tasks(texts: dict[str, str]) -> str:
         )
         for name, text in texts.items()
     )
+
+
+def underscored(text: str) -> str:
+    """The name of a loss, measure or solver as Python has it; hyphens may stand for underscores."""
+    return text.replace("-", "_")
 
 
 def non_negative(text: str) -> int:
@@ -247,9 +253,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "in the training file)",
     },
     "measure": {
+        "type": underscored,
         "metavar": "NAME",
-        "help": "measure to optimise: error (default), f1, fbeta, prbep, precision@k, recall@k, "
-        "recall@precision, precision@recall, rocarea or average_precision",
+        "help": "measure to optimise: error (default), f1, fbeta, prbep, precision_at_k, "
+        "recall_at_k, recall_at_precision, precision_at_recall, roc_auc or average_precision",
     },
     "k": {
         "type": positive,
@@ -261,7 +268,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "floor": {
         "type": float,
-        "help": "smallest precision allowed in recall@precision, or recall in precision@recall",
+        "help": "smallest precision allowed in recall_at_precision, or recall in "
+        "precision_at_recall",
     },
     "projective": {
         "action": argparse.BooleanOptionalAction,

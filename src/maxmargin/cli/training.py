@@ -21,6 +21,7 @@ from .options import (
     has_intercept,
     non_negative,
     seconds,
+    underscored,
 )
 from .tasks import TASKS, Task
 
@@ -177,7 +178,7 @@ def add_training_options(parser: argparse.ArgumentParser, *, has_C: bool = True)
     model = parser.add_argument_group("model")
     if has_C:
         model.add_argument("--C", type=float, help="weight of the training errors (default 1)")
-    model.add_argument("--loss", metavar="NAME", help="loss to train for")
+    model.add_argument("--loss", type=underscored, metavar="NAME", help="loss to train for")
     model.add_argument(
         "--rescaling",
         default="margin",
@@ -202,6 +203,7 @@ def add_training_options(parser: argparse.ArgumentParser, *, has_C: bool = True)
     training.add_argument(
         "--solver",
         default="auto",
+        type=underscored,
         metavar="NAME",
         help="solver (default auto); perceptron, mira, sgd and pegasos make 10 passes over the "
         "data, or as many as --max-passes says",

@@ -41,8 +41,8 @@ class ClusterSolver(SolverParameters):
     cluster : distributed.Client, cluster or str
         Who works: a client of Dask's, a cluster such as ``LocalCluster``, or the address of a
         scheduler. ``pip install "maxmargin[distributed]"`` installs what is needed.
-    method : {"auto", "one-slack"} or OneSlack
-        "auto" is dual ascent by parts, "one-slack" cutting planes, with one plane for each pass.
+    method : {"auto", "one_slack"} or OneSlack
+        "auto" is dual ascent by parts, "one_slack" cutting planes, with one plane for each pass.
     n_shards : int, optional
         Shards to cut the examples into; by default one for each thread of the workers. The
         weights depend on it, and not on who works on which part.
@@ -59,7 +59,7 @@ class ClusterSolver(SolverParameters):
     same number of parts the weights are the same bits each time, unless a worker is lost or late. A
     part that was lost starts without planes; what it has contributed to the weights stays, and the
     certificate is as true as ever. After a checkpoint, too, "auto" goes on from what the driver
-    has, with workers that start without planes; "one-slack" goes on as if nothing had happened.
+    has, with workers that start without planes; "one_slack" goes on as if nothing had happened.
     Constraints on weights are met by cutting planes, whatever the method.
 
     Examples
@@ -78,9 +78,11 @@ class ClusterSolver(SolverParameters):
     slacks: ClassVar[tuple[str, ...]] = ("l1", "l2")
 
     def __post_init__(self) -> None:
-        if self.method not in ("auto", "one-slack") and not isinstance(self.method, OneSlack):
+        if isinstance(self.method, str):  # hyphens as in `make_solver`
+            object.__setattr__(self, "method", self.method.replace("-", "_"))
+        if self.method not in ("auto", "one_slack") and not isinstance(self.method, OneSlack):
             raise ValueError(
-                f"on a cluster the solver must be 'auto' or 'one-slack', got {self.method!r:.60}"
+                f"on a cluster the solver must be 'auto' or 'one_slack', got {self.method!r:.60}"
             )
         if self.n_shards is not None and self.n_shards < 1:
             raise ValueError(f"n_shards must be >= 1, got {self.n_shards}")
@@ -106,7 +108,7 @@ class ClusterSolver(SolverParameters):
         common = {name: getattr(self, name) for name in COMMON} | {"n_jobs": 1}
         if isinstance(self.method, OneSlack):
             return dataclasses.replace(self.method, **common)
-        if self.method == "one-slack" or formulation.constraints is not None:
+        if self.method == "one_slack" or formulation.constraints is not None:
             return OneSlack(**common)
         return ShardedAscent(**common)
 

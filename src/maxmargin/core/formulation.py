@@ -34,14 +34,14 @@ from typing import Literal
 import numpy as np
 
 from ..utils.types import Floats
-from ..utils.validation import is_one_of
+from ..utils.validation import check_choice
 from .weight_constraints import WeightConstraints
 
 __all__ = ["C_from_paper", "C_to_paper", "Formulation"]
 
 Rescaling = Literal["margin", "slack", "none"]
 Slack = Literal["l1", "l2", "none"]
-Convention = Literal["joachims", "tsochantaridis", "franc", "chang-yih"]
+Convention = Literal["joachims", "tsochantaridis", "franc", "chang_yih"]
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,8 @@ class Formulation:
     constraints: WeightConstraints | None = None
 
     def __post_init__(self) -> None:
-        if not is_one_of(self.rescaling, ("margin", "slack", "none")):
-            raise ValueError(
-                f"rescaling must be 'margin', 'slack' or 'none', got {self.rescaling!r}"
-            )
-        if not is_one_of(self.slack, ("l1", "l2", "none")):
-            raise ValueError(f"slack must be 'l1', 'l2' or 'none', got {self.slack!r}")
+        check_choice(self.rescaling, ("margin", "slack", "none"), "rescaling")
+        check_choice(self.slack, ("l1", "l2", "none"), "slack")
         if self.sqrt_loss is not None and not isinstance(self.sqrt_loss, (bool, np.bool_)):
             raise ValueError(f"sqrt_loss must be None, True or False, got {self.sqrt_loss!r:.60}")
         if self.constraints is not None:
@@ -124,7 +120,7 @@ def C_from_paper(C: float, n_examples: int, convention: Convention, slack: Slack
     """Convert a paper's regularisation constant to the ``C`` of this package.
 
     ``"joachims"`` and ``"tsochantaridis"`` divide by n (l1: C/n sum xi; l2: C/2n sum xi^2),
-    ``"franc"`` gives lambda = 1/(n C), ``"chang-yih"`` uses our own convention.
+    ``"franc"`` gives lambda = 1/(n C), ``"chang_yih"`` uses our own convention.
 
     Parameters
     ----------
@@ -132,7 +128,7 @@ def C_from_paper(C: float, n_examples: int, convention: Convention, slack: Slack
         The paper's constant (lambda for ``"franc"``).
     n_examples : int
         Number of training examples.
-    convention : {"joachims", "tsochantaridis", "franc", "chang-yih"}
+    convention : {"joachims", "tsochantaridis", "franc", "chang_yih"}
         Whose convention ``C`` follows.
     slack : {"l1", "l2"}
         The formulation's slack.
@@ -160,13 +156,13 @@ def C_to_paper(C: float, n_examples: int, convention: Convention, slack: Slack =
 
 def _factor(n_examples: int, convention: str, slack: str) -> float:
     """Return C_paper / C for the papers whose constant is proportional to ours."""
-    if convention == "chang-yih":
+    if convention == "chang_yih":
         return 1.0
     if convention == "tsochantaridis":
         return 2.0 * n_examples if slack == "l2" else float(n_examples)
     if convention == "joachims":
         return float(n_examples)
     raise ValueError(
-        "convention must be 'joachims', 'tsochantaridis', 'franc' or 'chang-yih', "
+        "convention must be 'joachims', 'tsochantaridis', 'franc' or 'chang_yih', "
         f"got {convention!r}"
     )

@@ -173,8 +173,8 @@ class MaxMarginEstimator(Savable):
     sqrt_loss : bool, optional
         Use the square root of the loss; by default for squared slacks only.
     solver : str or Solver, default="auto"
-        "auto", "fasole", "sda", "sdm", "dcd", "dcd-light" and "cpd" (slack "l1" or "l2"), "n-slack"
-        (any slack), "one-slack" and "bcfw" ("l1"), an online one, or an instance, whose own
+        "auto", "fasole", "sda", "sdm", "dcd", "dcd_light" and "cpd" (slack "l1" or "l2"), "n_slack"
+        (any slack), "one_slack" and "bcfw" ("l1"), an online one, or an instance, whose own
         ``tol``, ``epsilon``, ``max_passes``, ``max_time``, ``random_state``, ``n_jobs`` and
         ``cache_mb`` are then used in place of the estimator's. The online solvers ("perceptron",
         "mira", "sgd", "pegasos") make ``max_passes`` passes, 10 by default, whatever the gap.
@@ -207,17 +207,17 @@ class MaxMarginEstimator(Savable):
         compiled, say), raises at once and leaves the estimator as it was.
     n_jobs : int, optional
         Threads for predictions and for training: for passes that certify a result, those of
-        solver "one-slack" and "n-slack", and those of dual ascent where searches take long (parse
+        solver "one_slack" and "n_slack", and those of dual ascent where searches take long (parse
         and dependency trees, say) and for classes. None is 1, unless joblib's ``parallel_config``
         says otherwise; -1 is all cores. The same number gives the same bits; predictions, and the
-        weights of "one-slack" and "n-slack", are the same for any number. Oracles of your own are
+        weights of "one_slack" and "n_slack", are the same for any number. Oracles of your own are
         asked in so many processes, if that pays, unless they say ``in_threads``.
     cache_mb : float, default=1024.0
         Budget, in units of 2^20 bytes, for the planes that training keeps beside the data; where it
         is short, planes are dropped or merged, and training takes more passes; 0 is as little as
         the solver can do with. Solvers say what is in it; online solvers keep none.
     cluster : distributed.Client, cluster or str, optional
-        Train on the workers of a Dask cluster (solver "auto" or "one-slack"): a client, a cluster,
+        Train on the workers of a Dask cluster (solver "auto" or "one_slack"): a client, a cluster,
         or the address of a scheduler, which can be pickled. It needs the extra ``distributed``; see
         `ClusterSolver`. ``n_jobs`` are then the threads of each part. Predictions are made here.
     random_state : int, RandomState, Generator or None, default=None

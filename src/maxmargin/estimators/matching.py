@@ -32,7 +32,7 @@ class SetMatcher(MaxMarginEstimator):
 
     Parameters
     ----------
-    loss : {"hamming", "normalized-hamming", "zero-one"}, default="hamming"
+    loss : {"hamming", "normalized_hamming", "zero_one"}, default="hamming"
         What a wrong matching costs: the number of left items with a wrong partner, their share, or
         1 if there are any.
     partial : bool, default=False

@@ -20,7 +20,7 @@ from ..solvers import make_solver
 from ..solvers.base import SolverParameters, check_numbers
 from ..utils.defaults import KEEPING
 from ..utils.schema import annotated_types
-from ..utils.validation import is_list, is_one_of
+from ..utils.validation import check_choice, is_list
 
 __all__ = [
     "check_parameters",
@@ -93,10 +93,7 @@ def check_parameters(estimator: Any) -> None:
         value = getattr(estimator, name, True)
         if not isinstance(value, (bool, np.bool_, Integral)):
             raise ValueError(f"{name} must be True or False, got {value!r:.60}")
-    if not is_one_of(estimator.on_interrupt, ("raise", "return")):
-        raise ValueError(
-            f"on_interrupt must be 'raise' or 'return', got {estimator.on_interrupt!r}"
-        )
+    check_choice(estimator.on_interrupt, ("raise", "return"), "on_interrupt")
     if not isinstance(estimator.verbose, (bool, np.bool_, Integral)):
         raise ValueError(f"verbose must be a whole number, got {estimator.verbose!r:.60}")
     is_name = isinstance(estimator.checkpoint, (str, os.PathLike))

@@ -14,6 +14,7 @@ from ..formats.opening import PathLike
 from ..formats.trees import Tree, as_tree
 from ..formats.writing import write_atomically
 from ..metrics.reliability import Reliability
+from ..utils.validation import check_choice
 
 __all__ = ["plot_convergence", "plot_reliability", "plot_tree", "tree_height"]
 
@@ -86,8 +87,7 @@ def plot_convergence(
         If matplotlib is not installed.
     """
     Figure = figure_class()
-    if x not in ("seconds", "passes"):
-        raise ValueError(f"x must be 'seconds' or 'passes', got {x!r}")
+    check_choice(x, ("seconds", "passes"), "x")
     if not result.history:
         raise ValueError("the result has no history to draw")
     figure = Figure(figsize=size, dpi=150, layout="constrained")

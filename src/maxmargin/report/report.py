@@ -15,7 +15,7 @@ from ..metrics import bootstrap_intervals, reliability
 from ..metrics.scoring import scores_of
 from ..metrics.tallies import Ratio
 from ..utils.tables import gap_fraction, is_fraction, score_name
-from ..utils.validation import is_one_of
+from ..utils.validation import check_choice
 from .charts import Line, line_chart, reliability_diagram
 from .contents import contents_of
 from .page import (
@@ -109,8 +109,7 @@ def make_report(
         ``worst="margin"`` and the model does not score given outputs.
     """
     estimator._check_fitted()
-    if not is_one_of(worst, ORDERS):
-        raise ValueError(f"worst must be one of {', '.join(map(repr, ORDERS))}, got {worst!r:.40}")
+    check_choice(worst, ORDERS, "worst")
     contents = contents_of(estimator, TOP)
     subject = None
     if X is not None:

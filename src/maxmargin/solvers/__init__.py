@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.formulation import Formulation
+from ..utils.validation import check_choice
 from .ascent.auto import Auto
 from .ascent.dcd import CPD, DCD, DCDLight
 from .ascent.dual_ascent import BCFW, SDA
@@ -69,9 +70,9 @@ SOLVERS: dict[str, type[Solver]] = {
 def make_solver(solver: str | Solver, **parameters: Any) -> Solver:
     """Return the named solver with these parameters, or the instance that was given, unchanged."""
     if isinstance(solver, str):
-        if solver not in SOLVERS:
-            raise ValueError(f"solver must be one of {sorted(SOLVERS)}, got {solver!r}")
-        return SOLVERS[solver](**parameters)
+        name = solver.replace("-", "_")  # as papers write them
+        check_choice(name, SOLVERS, "solver")
+        return SOLVERS[name](**parameters)
     if callable(getattr(solver, "solve", None)):
         return solver
     raise ValueError(
@@ -87,5 +88,5 @@ def solvers_for(formulation: Formulation) -> list[str]:
 
 def is_online(solver: Any) -> bool:
     """Whether a solver, given by name or as an instance, learns online."""
-    kind = SOLVERS.get(solver) if isinstance(solver, str) else type(solver)
+    kind = SOLVERS.get(solver.replace("-", "_")) if isinstance(solver, str) else type(solver)
     return kind is not None and issubclass(kind, OnlineSolver)

@@ -19,10 +19,12 @@ __all__ = [
     "as_floats",
     "as_real_numbers",
     "as_sample_weights",
+    "check_choice",
     "first_unusable",
     "is_at_least",
     "is_list",
     "is_one_of",
+    "spelling_hint",
     "unusable",
 ]
 
@@ -94,3 +96,18 @@ def is_at_least(value: Any, least: float, *, finite: bool = True) -> bool:
 def is_one_of(value: Any, choices: Collection[str]) -> bool:
     """Whether it is one of some words; an array, say, is none."""
     return isinstance(value, str) and value in choices
+
+
+def check_choice(value: Any, choices: Collection[str], name: str) -> None:
+    """Raise ValueError, with the choices, unless a value is one of them."""
+    if is_one_of(value, choices):
+        return
+    *rest, last = map(repr, choices)
+    listed = f"{', '.join(rest)} or {last}" if rest else last
+    raise ValueError(f"{name} must be {listed}, got {value!r:.60}{spelling_hint(value, choices)}")
+
+
+def spelling_hint(value: Any, choices: Collection[str]) -> str:
+    """Which choice is meant by a value with hyphens or `@` instead of underscores; else nothing."""
+    meant = value.replace("-", "_").replace("@", "_at_") if isinstance(value, str) else value
+    return f" (did you mean {meant!r}?)" if is_one_of(meant, choices) else ""

@@ -167,8 +167,8 @@ def _check_cluster(arguments: argparse.Namespace) -> None:
     """Raise UsageError for a training that a cluster cannot do."""
     if arguments.cluster is None:
         return
-    if arguments.solver not in ("auto", "one-slack"):
-        raise UsageError(f"--cluster: --solver must be auto or one-slack, got {arguments.solver}")
+    if arguments.solver not in ("auto", "one_slack"):
+        raise UsageError(f"--cluster: --solver must be auto or one_slack, got {arguments.solver}")
     if arguments.slack == "none":
         raise UsageError("--cluster: hard margins (--slack none) are not trained on a cluster")
 

@@ -54,7 +54,7 @@ __all__ = [
 
 RESCALINGS: dict[int, Rescaling] = {1: "slack", 2: "margin"}
 SLACKS: dict[int, Slack] = {1: "l1", 2: "l2"}
-SOLVERS = {0: "n-slack", 1: "n-slack", 2: "one-slack", 3: "one-slack", 4: "one-slack"}
+SOLVERS = {0: "n_slack", 1: "n_slack", 2: "one_slack", 3: "one_slack", 4: "one_slack"}
 
 
 class Convention(NamedTuple):

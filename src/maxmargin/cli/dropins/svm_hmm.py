@@ -30,7 +30,7 @@ from .learning import (
 
 __all__ = ["classify", "learn"]
 
-LOSSES = {0: "zero-one", 1: "hamming"}
+LOSSES = {0: "zero_one", 1: "hamming"}
 
 
 def learn(arguments: argparse.Namespace, signals: Signals) -> int:

@@ -53,7 +53,7 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
     from ...estimators.tabular.multiclass import MulticlassSVM
 
     estimator = MulticlassSVM(
-        loss="zero-one" if arguments.l == 0 else _squares(classes, classes),
+        loss="zero_one" if arguments.l == 0 else _squares(classes, classes),
         fit_intercept=False,
         **shared_parameters(arguments, convention),
     )

@@ -27,7 +27,7 @@ from .learning import (
 
 __all__ = ["classify", "learn"]
 
-MEASURES = {1: "f1", 2: "error", 3: "prbep", 4: "precision@k", 5: "recall@k", 10: "rocarea"}
+MEASURES = {1: "f1", 2: "error", 3: "prbep", 4: "precision_at_k", 5: "recall_at_k", 10: "roc_auc"}
 PER_CENT = 100.0  # losses, and joint features, are that many times ours
 
 
@@ -124,6 +124,6 @@ def _measures(positive: Bools, scores: Floats) -> list[str]:
     }
     if positive.any() and not positive.all():
         values["PRBEP"] = measure_of_scores(Measure("prbep"), positive, scores)
-        values["ROCArea"] = measure_of_scores(Measure("rocarea"), positive, scores)
+        values["ROCArea"] = measure_of_scores(Measure("roc_auc"), positive, scores)
         values["AvgPrec"] = measure_of_scores(Measure("average_precision"), positive, scores)
     return [f"{name:<9}: {PER_CENT * float(value):5.2f}" for name, value in values.items()]

@@ -26,7 +26,7 @@ from .learning import (
 
 __all__ = ["classify", "learn"]
 
-LOSSES = {1: "swaps", 2: "normalized-swaps"}
+LOSSES = {1: "swaps", 2: "normalized_swaps"}
 
 
 def learn(arguments: argparse.Namespace, signals: Signals) -> int:

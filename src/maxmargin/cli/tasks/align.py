@@ -55,7 +55,7 @@ class AlignTask(Task):
     scores = (
         "the share of pairs of letters found, precision, recall and F1 of pairs, and exact matches"
     )
-    losses = ("pairs", "residues", "zero-one")
+    losses = ("pairs", "residues", "zero_one")
     unit = "titled"
     answers = ("k", "scores")
     options = ("mode", "gaps", "symmetric")

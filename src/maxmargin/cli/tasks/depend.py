@@ -43,7 +43,7 @@ class DependTask(Task):
         "unlabelled and labelled attachment (UAS, LAS) of all words and without punctuation, "
         "sentences right, and labelled attachment of every relation"
     )
-    losses = ("hamming", "normalized-hamming", "zero-one")
+    losses = ("hamming", "normalized_hamming", "zero_one")
     unit = "sentence"
     answers = ("k", "scores")
     options = ("projective", "on_violation", "relations", "hash_bits")

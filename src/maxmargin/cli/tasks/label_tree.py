@@ -34,7 +34,7 @@ class LabelTreeTask(Task):
         "nodes and trees right, the accuracy of each node, and precision, recall and F1 of "
         "every label"
     )
-    losses = ("hamming", "normalized-hamming", "zero-one")
+    losses = ("hamming", "normalized_hamming", "zero_one")
     unit = "commented block"
     answers = ("k", "scores")
     options = ("intercept",)

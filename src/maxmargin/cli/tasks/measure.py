@@ -26,7 +26,7 @@ REPORTED = {
     "error": "accuracy",
     "f1": "f1",
     "prbep": "prbep",
-    "rocarea": "rocarea",
+    "roc_auc": "roc_auc",
     "average_precision": "average_precision",
 }
 
@@ -52,7 +52,9 @@ class MeasureTask(Task):
     reads_unlabelled = ("UNLABELLED_SVMLIGHT",)
     options = ("intercept", "measure", "k", "beta", "floor")
     tol = MEASURE_TOL
-    option_help = MappingProxyType({"k": "number of top rows that precision@k and recall@k count"})
+    option_help = MappingProxyType(
+        {"k": "number of top rows that precision_at_k and recall_at_k count"}
+    )
 
     def plan(self, arguments: argparse.Namespace) -> Plan:
         """How to train."""

@@ -25,7 +25,7 @@ class MulticlassTask(Task):
     description = "svmlight: a label and index:value pairs on each line."
     writes = "one label on each line"
     scores = "accuracy, the most frequent confusions, and precision, recall and F1 of every class"
-    losses = ("zero-one",)
+    losses = ("zero_one",)
     unit = "line"
     answers = ("k", "scores", "confidence")
     reads_unlabelled = ("UNLABELLED_SVMLIGHT",)

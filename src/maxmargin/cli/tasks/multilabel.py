@@ -33,7 +33,7 @@ class MultilabelTask(Task):
         "labels all right, Hamming loss, F1 of examples, micro and macro averages, and "
         "precision, recall and F1 of every label"
     )
-    losses = ("hamming", "f1", "zero-one")
+    losses = ("hamming", "f1", "zero_one")
     unit = "line"
     answers = ("scores",)
     reads_unlabelled = ("UNLABELLED_SVMLIGHT",)

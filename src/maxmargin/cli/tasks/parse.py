@@ -44,7 +44,7 @@ class ParseTask(Task):
         "precision, recall and F1 of labelled constituents, as EVALB has them, and exact "
         "matches, of all sentences and of those of up to 40 words"
     )
-    losses = ("f1", "zero-one")
+    losses = ("f1", "zero_one")
     unit = "tree"
     answers = ("k", "scores")
     reads_unlabelled = ("COLUMNS",)

@@ -35,7 +35,7 @@ class RankTask(Task):
     )
     writes = "the score of each document on a line"
     scores = "NDCG at 1, 3, 5 and 10, MAP, and the share of pairs in the right order"
-    losses = ("swaps", "normalized-swaps", "ndcg", "average-precision")
+    losses = ("swaps", "normalized_swaps", "ndcg", "average_precision")
     unit = "line"
     answers = ("scores",)
     reads_unlabelled = ("UNLABELLED_SVMLIGHT",)

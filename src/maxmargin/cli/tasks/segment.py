@@ -33,7 +33,7 @@ class SegmentTask(Task):
     )
     writes = "its columns with a column of B-, I- and O labels as one more"
     scores = "precision, recall and F1 of the segments of every type, as conlleval has them"
-    losses = ("segments", "hamming", "f1", "zero-one")
+    losses = ("segments", "hamming", "f1", "zero_one")
     unit = "block"
     answers = ("k", "scores")
     options = (

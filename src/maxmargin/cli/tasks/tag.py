@@ -38,7 +38,7 @@ class TagTask(Task):
         "accuracy, the most frequent confusions, and precision, recall and F1 of every label "
         "and, for labels such as B-NP, I-NP and O, of the chunks"
     )
-    losses = ("hamming", "normalized-hamming", "zero-one")
+    losses = ("hamming", "normalized_hamming", "zero_one")
     unit = "block"
     answers = ("k", "scores", "confidence")
     options = (

@@ -1,6 +1,6 @@
 """The one compaction: what is kept of rows of entries, of the parts they name, of their products.
 
-The plane store, the working sets of `n-slack`, the candidate pool and the bundle keep planes as
+The plane store, the working sets of `n_slack`, the candidate pool and the bundle keep planes as
 rows of entries in long arrays, drop some, and close the gaps with these kernels. All may work in
 place where the kept rows come in the order in which they lie.
 """

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...features.containers import as_list
 from ...utils.types import Bools, Ints
-from ...utils.validation import is_one_of
+from ...utils.validation import check_choice
 from ..inputs.labels import CodedLabels, FlatLabels, Wording, flatten_labels, is_hashable
 
 __all__ = [
@@ -52,8 +52,7 @@ class PartialLabels:
 
     def _check_partial(self) -> None:
         """Raise ValueError for parameters that are none."""
-        if not is_one_of(self.partial, ("alternate", "convex")):
-            raise ValueError(f"partial must be 'alternate' or 'convex', got {self.partial!r:.40}")
+        check_choice(self.partial, ("alternate", "convex"), "partial")
         if not isinstance(self.max_rounds, Integral) or self.max_rounds < 1:
             raise ValueError(f"max_rounds must be a whole number >= 1, got {self.max_rounds!r:.40}")
 

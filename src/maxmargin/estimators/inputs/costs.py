@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...metrics.costs import as_reals, cost_matrix
 from ...solvers.base import checked_weights
 from ...utils.types import Bools, Floats, Ints
+from ...utils.validation import spelling_hint
 from ...utils.warn import warn_user
 from .examples import n_examples_of
 from .labels import LabelEncoder, flatten_labels
@@ -146,7 +147,8 @@ def check_loss(loss: Any, names: tuple[str, ...]) -> None:
     """Raise ValueError for a name that is none of these; all else may be a table of costs."""
     if loss is None or (isinstance(loss, str) and loss not in names):
         listed = ", ".join(map(repr, names))
-        raise ValueError(f"loss must be one of {listed}, or a table of costs; got {loss!r}")
+        hint = spelling_hint(loss, names)
+        raise ValueError(f"loss must be one of {listed}, or a table of costs; got {loss!r}{hint}")
 
 
 def label_costs(

@@ -12,7 +12,7 @@ from ...features.containers import as_list
 from ...metrics import pair_accuracies
 from ...problems.alignment.problem import AlignmentProblem
 from ...utils.types import Ints
-from ...utils.validation import as_sample_weights, is_one_of
+from ...utils.validation import as_sample_weights, check_choice
 from ..abilities.explanation import Explanation, differing_parts, explain_whole
 from ..base import checked_k
 from ..inputs.costs import score_weights
@@ -28,7 +28,7 @@ from .alignment_model import AlignmentModel
 
 __all__ = ["SequenceAligner"]
 
-LOSSES = ("pairs", "residues", "zero-one")
+LOSSES = ("pairs", "residues", "zero_one")
 
 
 @with_inherited_parameters
@@ -42,7 +42,7 @@ class SequenceAligner(AlignmentModel):
 
     Parameters
     ----------
-    loss : {"pairs", "residues", "zero-one"}, default="pairs"
+    loss : {"pairs", "residues", "zero_one"}, default="pairs"
         Share of the true pairs that are missed, share of the letters whose partner (or lack of one)
         is not the true one, or 1 for every alignment but the true one.
     {parameters of AlignmentModel}
@@ -77,7 +77,7 @@ class SequenceAligner(AlignmentModel):
     [[0, 0], [2, 1], [3, 2]]
     """
 
-    loss: Literal["pairs", "residues", "zero-one"] = "pairs"
+    loss: Literal["pairs", "residues", "zero_one"] = "pairs"
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> SequenceAligner:
         """Train on aligned sequences.
@@ -101,8 +101,7 @@ class SequenceAligner(AlignmentModel):
     def _training_set(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingSet:
         """See `MaxMarginEstimator`."""
         self._check_options()
-        if not is_one_of(self.loss, LOSSES):
-            raise ValueError(f"loss must be {' or '.join(map(repr, LOSSES))}, got {self.loss!r}")
+        check_choice(self.loss, LOSSES, "loss")
         X, y = check_examples(X, y)
         pairs, layout = self._aligned(split_pairs(X), split_pairs(X, 1), y, [])
         data = (*pairs.firsts, *pairs.seconds, pairs.partners, (self.loss, tuple(layout)))

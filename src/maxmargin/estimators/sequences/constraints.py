@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...problems.chain.constraints import ChainConstraints, bio_constraints
 from ...utils.types import Bools, Ints32
-from ...utils.validation import is_one_of
+from ...utils.validation import check_choice
 from ...utils.warn import warn_user
 from ..abilities.partial_labels import is_choice
 from ..inputs.labels import FlatLabels
@@ -107,10 +107,7 @@ def _pairs(constraints: Any) -> Iterable[tuple[Any, Any]]:
 
 def check_on_violation(constraints: Any, on_violation: Any) -> None:
     """Raise ValueError unless this can be done with data that breaks the constraints."""
-    if not is_one_of(on_violation, ON_VIOLATION):
-        raise ValueError(
-            f"on_violation must be 'raise', 'drop' or 'repair', got {on_violation!r:.40}"
-        )
+    check_choice(on_violation, ON_VIOLATION, "on_violation")
     if on_violation == "repair" and constraints is not None and not _is_bio(constraints):
         raise ValueError(
             "on_violation='repair' has a rule for constraints='bio' only; 'drop' leaves out the "

@@ -20,7 +20,7 @@ from ...problems.segments.problem import LOSSES, SegmentDecoder, SegmentLoss, Se
 from ...solvers.base import checked_weights
 from ...utils.schema import Count, Labels, Names
 from ...utils.types import Floats, Ints
-from ...utils.validation import as_sample_weights, is_one_of
+from ...utils.validation import as_sample_weights, check_choice
 from ..abilities.explanation import (
     Explanation,
     strongest_by_label,
@@ -65,7 +65,7 @@ class SequenceSegmenter(MaxMarginEstimator):
 
     Parameters
     ----------
-    loss : {"segments", "hamming", "f1", "zero-one"}, default="segments"
+    loss : {"segments", "hamming", "f1", "zero_one"}, default="segments"
         What wrong segments of a sequence cost: the number of missed plus that of false segments,
         where a segment is right if start, stop and label are; the number of tokens with a wrong
         tag, where tags tell the label of the token's segment and whether the token is the first
@@ -233,13 +233,8 @@ class SequenceSegmenter(MaxMarginEstimator):
 
     def _check_parameters(self) -> None:
         """Raise ValueError for wrong ones, before the features are built."""
-        if not is_one_of(self.loss, LOSSES):
-            shown = ", ".join(map(repr, LOSSES))
-            raise ValueError(f"loss must be one of {shown}, got {self.loss!r}")
-        if not is_one_of(self.on_violation, ("raise", "drop")):
-            raise ValueError(
-                f"on_violation must be 'raise' or 'drop', got {self.on_violation!r:.40}"
-            )
+        check_choice(self.loss, LOSSES, "loss")
+        check_choice(self.on_violation, ("raise", "drop"), "on_violation")
 
     def _fit_labels(
         self, segments: list[Segments], labels: FlatLabels, packed: PackedSequences
@@ -487,8 +482,7 @@ class SequenceSegmenter(MaxMarginEstimator):
             Strongest first. Features without names are called x0, x1, ...; the constant feature is
             called "intercept". For "inside" there are also those of tokens outside, under None.
         """
-        if where not in PLACES:
-            raise ValueError(f"where must be one of {', '.join(map(repr, PLACES))}, got {where!r}")
+        check_choice(where, PLACES, "where")
         self._check_fitted()
         if where == "last" and not self._decoder.layout.last_tokens:
             raise ValueError("last tokens have no separate weights: last_tokens is False")

@@ -36,7 +36,7 @@ class SequenceTagger(TokenConfidences, KernelParameters, PartialLabels, MaxMargi
 
     Parameters
     ----------
-    loss : {"hamming", "normalized-hamming", "zero-one"} or table of costs, default="hamming"
+    loss : {"hamming", "normalized_hamming", "zero_one"} or table of costs, default="hamming"
         Number of wrong labels in a sequence, their share, or 1 if any is wrong. A table has the
         costs that a sequence's labels add up: an array of shape (n_labels, n_labels) with that of
         predicting ``classes_[k]`` where ``classes_[j]`` is right in row j and column k, or a
@@ -46,7 +46,7 @@ class SequenceTagger(TokenConfidences, KernelParameters, PartialLabels, MaxMargi
         for each sequence, may learn better.
     class_weight : mapping of label to weight, or "balanced", optional
         Multiplies the costs of the tokens with this right label, 1 for labels that are not listed.
-        "balanced": ``n_tokens / (n_labels * n_tokens of the label)``. "zero-one" ignores it, with a
+        "balanced": ``n_tokens / (n_labels * n_tokens of the label)``. "zero_one" ignores it, with a
         warning.
     fit_intercept : bool, default=False
         Append a constant feature to every token, regularised like the rest.
@@ -134,7 +134,7 @@ class SequenceTagger(TokenConfidences, KernelParameters, PartialLabels, MaxMargi
     [['D', 'N']]
     """
 
-    loss: Literal["hamming", "normalized-hamming", "zero-one"] | CostTable = "hamming"
+    loss: Literal["hamming", "normalized_hamming", "zero_one"] | CostTable = "hamming"
     class_weight: Any = None
     fit_intercept: bool = False
     boundary_weights: bool = False

@@ -48,7 +48,7 @@ from .token_inputs import TokenInputs, TransitionInputs, fit_transition_inputs
 
 __all__ = ["TaggedSequences", "TaggerState", "labels_of", "more_data", "training_data"]
 
-LOSSES = ("hamming", "normalized-hamming", "zero-one")
+LOSSES = ("hamming", "normalized_hamming", "zero_one")
 ORDERS = (1, 2, 3)
 
 
@@ -117,8 +117,8 @@ class TaggedSequences(NamedTuple):
         check_loss(loss, LOSSES)
         class_weight = used_class_weight(
             estimator.class_weight,
-            not (isinstance(loss, str) and loss == "zero-one"),
-            "it weighs tokens, and loss='zero-one' counts sequences; use another loss, or "
+            not (isinstance(loss, str) and loss == "zero_one"),
+            "it weighs tokens, and loss='zero_one' counts sequences; use another loss, or "
             "sample_weight",
         )
         codes, weights = self.codes.astype(np.int64), self.weights

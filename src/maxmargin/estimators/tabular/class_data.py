@@ -104,8 +104,8 @@ def class_costs(
             if taxonomy is None:
                 raise ValueError("loss='taxonomy' needs a taxonomy")
             return taxonomy.losses(classes.tolist())
-        if loss != "zero-one":
-            raise ValueError(f"loss must be 'zero-one', 'taxonomy' or a cost matrix, got {loss!r}")
+        if loss != "zero_one":
+            raise ValueError(f"loss must be 'zero_one', 'taxonomy' or a cost matrix, got {loss!r}")
         return None
     check_sparse(loss, "loss")
     if isinstance(loss, Mapping):
@@ -115,7 +115,7 @@ def class_costs(
         costs = as_reals(loss)
     except (TypeError, ValueError):
         raise ValueError(
-            "loss must be 'zero-one', 'taxonomy', a mapping from pairs of classes or a table of "
+            "loss must be 'zero_one', 'taxonomy', a mapping from pairs of classes or a table of "
             f"costs, numbers in {K} rows of {K}; got {loss!r:.60}"
         ) from None
     if costs.shape != (K, K):
@@ -142,9 +142,9 @@ def _as_class_features(given: Any, seen: NDArray[Any]) -> ClassFeatures:
 
 def example_costs(costs: Any, loss: Any, shape: tuple[int, int], are_described: bool) -> Floats:
     """The costs of all classes for each example, which take the place of ``loss``."""
-    if are_described or not isinstance(loss, str) or loss != "zero-one":
+    if are_described or not isinstance(loss, str) or loss != "zero_one":
         raise ValueError(
-            "costs of examples take the place of loss, which must be 'zero-one' then, and are "
+            "costs of examples take the place of loss, which must be 'zero_one' then, and are "
             "not for classes with a taxonomy or class features"
         )
     check_sparse(costs, "costs")

@@ -57,7 +57,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
 
     Parameters
     ----------
-    loss : "zero-one", "taxonomy" or table of costs, default="zero-one"
+    loss : "zero_one", "taxonomy" or table of costs, default="zero_one"
         What a wrong class costs. In an array of shape (n_classes, n_classes) ``loss[j, k]`` is the
         cost of predicting ``classes_[k]`` where ``classes_[j]`` is right: zero on the diagonal,
         positive elsewhere. A mapping ``{(right, predicted): cost}`` or ``{right: {predicted:
@@ -131,7 +131,7 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
     True
     """
 
-    loss: Literal["zero-one", "taxonomy"] | ArrayLike | CostTable = "zero-one"
+    loss: Literal["zero_one", "taxonomy"] | ArrayLike | CostTable = "zero_one"
     fit_intercept: bool = True
     taxonomy: Any = None
     class_features: Any = None

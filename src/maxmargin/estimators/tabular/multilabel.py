@@ -53,7 +53,7 @@ class MultilabelSVM(Classifier, TabularEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    loss : {"hamming", "f1", "zero-one"} or costs of labels, default="hamming"
+    loss : {"hamming", "f1", "zero_one"} or costs of labels, default="hamming"
         What a wrong set of labels costs: the number of wrong labels, 1 - F1 of the example (two
         empty sets have an F1 of 1), or 1 if any label is wrong, which is for few labels or for data
         that can be told apart: elsewhere it learns little. An array of shape (n_labels, 2) has what
@@ -63,7 +63,7 @@ class MultilabelSVM(Classifier, TabularEstimator):  # type: ignore[misc]
         Multiplies the costs of labels that are on (1), which may be missed, and of those that are
         off (0), which may be added; a list has a mapping for each label. "balanced": ``n_examples /
         (2 * n_examples)`` where the label is on, or off. For "hamming" and for costs; "f1" and
-        "zero-one" ignore it, with a warning.
+        "zero_one" ignore it, with a warning.
     edges : None, "tree", "pairs" or sequence of pairs of labels, optional
         Which pairs of labels have a weight for being on together: none; those of a tree that is
         learned (of Chow and Liu: neighbours tell most about each other in the training data); all;

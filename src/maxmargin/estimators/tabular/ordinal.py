@@ -16,7 +16,7 @@ from ...problems.ranking.thresholds import ThresholdProblem, best_thresholds
 from ...utils.schema import Count, Labels, Names
 from ...utils.sklearn_bases import Classifier
 from ...utils.types import Floats, Ints
-from ...utils.validation import is_one_of
+from ...utils.validation import check_choice
 from ...utils.warn import warn_user
 from ..abilities.explanation import Evidence, Explanation, explain_whole, one_row
 from ..base import checked_k
@@ -122,9 +122,7 @@ class OrdinalSVM(Classifier, TabularEstimator):
 
     def _training_set(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingSet:
         """See `MaxMarginEstimator`."""
-        if not is_one_of(self.loss, LOSSES):
-            shown = ", ".join(map(repr, LOSSES))
-            raise ValueError(f"loss must be one of {shown}, got {self.loss!r}")
+        check_choice(self.loss, LOSSES, "loss")
         check_lengths(X, y)
         order = self._given_order(y)
         X, y = check_rows(self, X, y)
@@ -404,7 +402,7 @@ class OrdinalState(NamedTuple):
 def _pairs(X: Any, grades: Ints, weights: Floats | None) -> RankingProblem:
     """All examples as the documents of one query."""
     offsets = [0, len(grades)]
-    return RankingProblem(X, grades, offsets, "normalized-swaps", document_weights=weights)
+    return RankingProblem(X, grades, offsets, "normalized_swaps", document_weights=weights)
 
 
 def _is_continuous(y: NDArray[Any]) -> bool:

@@ -52,24 +52,26 @@ class PerformanceSVM(KernelParameters, Classifier, TabularEstimator):
         * "f1", "fbeta": F1, or F-beta with ``beta``;
         * "prbep": precision at the break-even point, where as many rows are chosen as there are
           positive ones;
-        * "precision@k", "recall@k": precision or recall of the ``k`` rows of the largest scores;
-        * "recall@precision", "precision@recall": the one where the other is at least ``floor``;
-        * "rocarea": the area under the ROC curve, which is the share of pairs of a positive and a
+        * "precision_at_k", "recall_at_k": precision or recall of the ``k`` rows of the largest
+          scores;
+        * "recall_at_precision", "precision_at_recall": the one where the other is at least
+          ``floor``;
+        * "roc_auc": the area under the ROC curve, which is the share of pairs of a positive and a
           negative row that are ranked right;
         * "average_precision": the mean precision down to each positive row (Yue et al. 2007).
     beta : float, default=1.0
         Of "fbeta": recall counts beta times as much as precision.
     k : int, optional
-        Of "precision@k" and "recall@k".
+        Of "precision_at_k" and "recall_at_k".
     floor : float, optional
-        Of "recall@precision" and "precision@recall", above 0 and at most 1.
+        Of "recall_at_precision" and "precision_at_recall", above 0 and at most 1.
     class_weight : mapping of class to weight, or "balanced", optional
         What rows of a class count, with "error" alone, together with ``sample_weight``; 1 for a
         class that is not listed. "balanced": ``n_rows / (2 * n_rows of the class)``, so that
         training is for balanced accuracy. Other measures ignore it, with a warning.
     fit_intercept : bool, default=True
-        Append a constant feature, regularised like the rest, for "error", F-beta, "precision@k"
-        and "recall@k". The other measures are of rankings, and have no use for it.
+        Append a constant feature, regularised like the rest, for "error", F-beta, "precision_at_k"
+        and "recall_at_k". The other measures are of rankings, and have no use for it.
     tol : float or None, default=1e-3
         Stop at this relative duality gap, ``(P - D) / P <= tol``. Finer than that of the other
         estimators: where positive rows are rare the slack of F1 is near 1 even for good weights,
@@ -109,17 +111,17 @@ class PerformanceSVM(KernelParameters, Classifier, TabularEstimator):
     ``C = 100 c / n_rows``.
 
     Where positive rows are rare and overlap with the others, w = 0 may be the optimum of F-beta,
-    "prbep", "precision@k" and "recall@k" for every C, for slacks bound these losses coarsely. `fit`
-    then warns. "rocarea" and "average_precision" have no such optimum: train for one of them, and
-    choose a threshold of `decision_function`.
+    "prbep", "precision_at_k" and "recall_at_k" for every C, for slacks bound these losses coarsely.
+    `fit` then warns. "roc_auc" and "average_precision" have no such optimum: train for one of them,
+    and choose a threshold of `decision_function`.
 
     Labels of all rows have the mean of ``y_i x_i / 2`` as joint features, rankings the mean over
     all pairs of a positive and a negative row of ``(x_i - x_j) / 2``. For labels every rescaling
-    and root of the loss is searched exactly, and so it is for "precision@recall", a measure of
-    rankings. The other two, "rocarea" and "average_precision", have an exact search for
+    and root of the loss is searched exactly, and so it is for "precision_at_recall", a measure of
+    rankings. The other two, "roc_auc" and "average_precision", have an exact search for
     ``rescaling="margin"`` with the plain loss and for "none" only.
 
-    "precision@k" and "recall@k" are trained for as in SVM-perf: with k at most the number of
+    "precision_at_k" and "recall_at_k" are trained for as in SVM-perf: with k at most the number of
     positive rows for the precision of labels with at least k positive ones, with a larger k for the
     recall of labels with at most k. The gold labels are among those.
 
@@ -150,7 +152,7 @@ class PerformanceSVM(KernelParameters, Classifier, TabularEstimator):
         y : array of shape (n_rows,)
             Classes: two different values of any type that can be sorted.
         sample_weight : array of shape (n_rows,), optional
-            What rows count, with "error" (weighted errors) and "rocarea" (pairs count the product
+            What rows count, with "error" (weighted errors) and "roc_auc" (pairs count the product
             of their rows' weights). Other measures count rows, and refuse weights that are not all
             the same. A whole number is as good as that many copies of the row.
 
@@ -209,7 +211,7 @@ class PerformanceSVM(KernelParameters, Classifier, TabularEstimator):
         """Warn where all training rows are predicted alike."""
         model = f"trained for measure={self.measure!r} with C={self.C:g}, the model"
         remedy = (
-            "train for measure='rocarea' or 'average_precision', and choose a threshold of "
+            "train for measure='roc_auc' or 'average_precision', and choose a threshold of "
             "decision_function"
         )
         if not self._weights.any():  # 0 is a subgradient of the slack there, whatever C is
@@ -396,7 +398,7 @@ def measure_of_scores(
     name = measure.name
     if name == "error":
         return float(np.average(positive == (scores > 0.0), weights=row_weights))
-    if name == "rocarea":
+    if name == "roc_auc":
         right, wrong = _counts(positive, scores, row_weights)
         if not right[-1] or not wrong[-1]:
             return _undefined("roc_auc_score", positive, scores, row_weights)
@@ -418,7 +420,7 @@ def measure_of_scores(
     if measure.needs_floor:
         right, wrong = _counts(positive, scores, row_weights)
         precision, recall = _share(right, right + wrong), _share(right, right[-1:])
-        value, other = (recall, precision) if name == "recall@precision" else (precision, recall)
+        value, other = (recall, precision) if name == "recall_at_precision" else (precision, recall)
         return float(value[other >= (measure.floor or 0.0)].max(initial=0.0))
     right, wrong = _counts(positive, scores, row_weights)
     total, n_positive = float(right[-1] + wrong[-1]), float(right[-1])
@@ -427,7 +429,7 @@ def measure_of_scores(
         raise ValueError(f"X has {total:g} rows, fewer than k={count:g}")
     # Of rows with equal scores a random choice, on average.
     found = np.interp(count, np.append(0.0, right + wrong), np.append(0.0, right))
-    return float(found / (n_positive if name == "recall@k" else count))
+    return float(found / (n_positive if name == "recall_at_k" else count))
 
 
 def _counts(positive: Bools, scores: Floats, row_weights: Floats | None) -> tuple[Floats, Floats]:

@@ -24,7 +24,7 @@ from ...problems.ranking.problem import LOSSES, RankingLoss, RankingProblem
 from ...utils.schema import Count, Names
 from ...utils.sparse_format import check_sparse
 from ...utils.types import Floats, Ints
-from ...utils.validation import is_one_of
+from ...utils.validation import check_choice
 from ..abilities.explanation import Explanation, decision, explain_whole, one_row
 from ..base import OnlineMethod, checked_k
 from ..inputs.costs import example_weights
@@ -42,7 +42,7 @@ class RankSVM(TabularEstimator):
 
     Parameters
     ----------
-    loss : {"swaps", "normalized-swaps", "ndcg", "average-precision"}, default="swaps"
+    loss : {"swaps", "normalized_swaps", "ndcg", "average_precision"}, default="swaps"
         What a wrong ranking of a query costs: the number of pairs of documents of different
         relevance that stand in the wrong order (SVM-rank's loss; the slack is the sum of the hinge
         losses of all pairs); its share of those pairs; 1 - NDCG; or 1 - average precision, for
@@ -193,9 +193,7 @@ class RankSVM(TabularEstimator):
         reset: bool,
     ) -> tuple[tuple[Any, ...], Floats | None]:
         """What a problem is made of, and the weights of its queries."""
-        if not is_one_of(self.loss, LOSSES):
-            shown = ", ".join(map(repr, LOSSES))
-            raise ValueError(f"loss must be one of {shown}, got {self.loss!r}")
+        check_choice(self.loss, LOSSES, "loss")
         X, y = check_examples(self, X, y, reset=reset, y_numeric=True)
         relevance = np.asarray(y, dtype=np.float64)
         order, offsets = _by_query(qid, len(relevance))
@@ -318,7 +316,7 @@ class RankSVM(TabularEstimator):
         given = (y, scores, self._judged_queries(qid, len(scores)))
         if self.loss == "ndcg":
             return ndcg(*given, k=self.k, sample_weight=sample_weight)
-        if self.loss == "average-precision":
+        if self.loss == "average_precision":
             return average_precision(*given, empty=None, sample_weight=sample_weight)
         return 1.0 - mean_swapped_pairs(*given, sample_weight=sample_weight)
 
@@ -373,7 +371,7 @@ def _with_pairs(problem: RankingProblem) -> RankingProblem:
         reason = "there is 1 sample alone"
     elif n_documents == n_queries:
         reason = "every document is a query of its own; those to be compared need the same qid"
-    elif problem.loss_name == "average-precision":
+    elif problem.loss_name == "average_precision":
         reason = "no query has both documents of a relevance above 0 and others"
     else:
         reason = "no query has documents of different relevance"

@@ -82,7 +82,7 @@ class DependencyParser(Confidences, PartialLabels, MaxMarginEstimator):
         part.
     labeled : bool, default=False
         Learn labels of the arcs too.
-    loss : {"hamming", "normalized-hamming", "zero-one"}, default="hamming"
+    loss : {"hamming", "normalized_hamming", "zero_one"}, default="hamming"
         Number of tokens with a wrong head (or label), their share, or 1 if there is any. All go
         with every rescaling. With slack rescaling and square roots the first two take more time:
         for projective trees a search by number of errors, for others several searches.
@@ -120,7 +120,7 @@ class DependencyParser(Confidences, PartialLabels, MaxMarginEstimator):
     projective: bool = True
     on_violation: Literal["keep", "raise", "drop", "repair"] = "keep"
     labeled: bool = False
-    loss: Literal["hamming", "normalized-hamming", "zero-one"] = "hamming"
+    loss: Literal["hamming", "normalized_hamming", "zero_one"] = "hamming"
     single_root: bool = True
     hash_bits: int = 22
     templates: ArcTemplates | None = None

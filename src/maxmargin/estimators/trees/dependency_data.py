@@ -20,7 +20,7 @@ from ...problems.dependency.scores import arc_features
 from ...problems.dependency.trees import crossing_trees, projectivised
 from ...utils.schema import Count, Labels
 from ...utils.types import Bools, Floats, Ints, Ints32
-from ...utils.validation import is_list, is_one_of
+from ...utils.validation import check_choice, is_list
 from ...utils.warn import warn_user
 from ..abilities.explanation import (
     Evidence,
@@ -289,9 +289,7 @@ def some_trees(offsets: Ints, choices: list[ArcChoices]) -> tuple[Ints32, Ints32
 
 def check_on_crossing(on_violation: Any) -> None:
     """Raise ValueError unless this can be done with trees that have crossing arcs."""
-    if not is_one_of(on_violation, ON_CROSSING):
-        listed = ", ".join(map(repr, ON_CROSSING))
-        raise ValueError(f"on_violation must be one of {listed}, got {on_violation!r:.40}")
+    check_choice(on_violation, ON_CROSSING, "on_violation")
 
 
 def projective_heads(heads: Ints32, bounds: Ints, on_violation: str) -> tuple[Ints32, Bools]:

@@ -48,7 +48,7 @@ class GrammarParser(Confidences, ParserMixin, MaxMarginEstimator):
 
     Parameters
     ----------
-    loss : {"f1", "zero-one"}, default="f1"
+    loss : {"f1", "zero_one"}, default="f1"
         1 - F1 of labelled spans, counted over the 2n - 1 nodes of the binarised tree of n words
         (see `maxmargin.problems.grammar.GrammarProblem`), or 1 if the tree is not the true one.
     {parameters of GrammarParameters}
@@ -79,7 +79,7 @@ class GrammarParser(Confidences, ParserMixin, MaxMarginEstimator):
     (S (NP (DT the) (NN dog)) (VP (VBZ barks)))
     """
 
-    loss: Literal["f1", "zero-one"] = "f1"
+    loss: Literal["f1", "zero_one"] = "f1"
     span_features: bool = False
     lexical_features: bool = False
 

@@ -19,7 +19,7 @@ from ...problems.grammar.data import GrammarDecoder, Nodes, Sentences, encode, m
 from ...problems.grammar.k_best import best_derivations
 from ...problems.grammar.rules import Derivation, Grammar, GrammarState, derive
 from ...utils.types import Floats, Ints
-from ...utils.validation import is_at_least, is_one_of
+from ...utils.validation import check_choice, is_at_least
 from ...utils.warn import warn_user
 from ..base import Savable, checked_k
 from ..inputs.costs import score_weights
@@ -283,8 +283,7 @@ class ParserMixin(GrammarParameters, Savable):
 
     def _corpus(self, X: Sequence[Any], y: Sequence[Any] | None) -> Corpus:
         """Check parameters and training data; leave out what is too long."""
-        if not is_one_of(self.terminals, ("tags", "words")):
-            raise ValueError(f"terminals must be 'tags' or 'words', got {self.terminals!r}")
+        check_choice(self.terminals, ("tags", "words"), "terminals")
         if self.horizontal is not None and not is_at_least(self.horizontal, 0):
             raise ValueError(f"horizontal must be None or at least 0, got {self.horizontal!r}")
         if not is_at_least(self.vertical, 1):

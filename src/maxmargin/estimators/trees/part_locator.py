@@ -39,7 +39,7 @@ class PartLocator(PartialLabels, MaxMarginEstimator):
     ----------
     tree : sequence of pairs of parts, optional
         Edges of the tree. By default it is learned: the one whose offsets vary least.
-    loss : {"deviation", "hamming", "normalized-hamming", "zero-one"}, default="deviation"
+    loss : {"deviation", "hamming", "normalized_hamming", "zero_one"}, default="deviation"
         The mean distance from the true positions in per cent of the size, the number of wrong
         parts, their fraction, or 1 if any is wrong. All go with every rescaling; for "deviation"
         slack rescaling and square roots take some tens of searches for each image.
@@ -74,7 +74,7 @@ class PartLocator(PartialLabels, MaxMarginEstimator):
     """
 
     tree: Sequence[tuple[int, int]] | None = None
-    loss: Literal["deviation", "hamming", "normalized-hamming", "zero-one"] = "deviation"
+    loss: Literal["deviation", "hamming", "normalized_hamming", "zero_one"] = "deviation"
     patch: int = 9
     size: float | tuple[int, int] | None = None
 

@@ -49,7 +49,7 @@ class TreeLabeler(Confidences, PartialLabels, MaxMarginEstimator):
     tree : sequence of pairs of nodes, optional
         Edges of the tree. By default it is learned: the one whose labels tell most about each other
         (largest mutual information).
-    loss : {"hamming", "normalized-hamming", "zero-one"} or costs, default="hamming"
+    loss : {"hamming", "normalized_hamming", "zero_one"} or costs, default="hamming"
         Number of wrong nodes, their share, or 1 if any is wrong. Also a table of costs that add up:
         an array with the labels of all nodes, sorted, in rows where they are right and in columns
         where they are predicted; a mapping ``{(right, predicted): cost}`` or ``{right: {predicted:
@@ -57,7 +57,7 @@ class TreeLabeler(Confidences, PartialLabels, MaxMarginEstimator):
         are not negative; right labels cost nothing. All go with every rescaling.
     class_weight : mapping of label to weight, or "balanced", optional
         Multiplies the costs of the nodes with this right label, 1 for labels that are not listed.
-        "balanced": ``n_examples / (n_labels * n_examples of the label)`` at each node. "zero-one"
+        "balanced": ``n_examples / (n_labels * n_examples of the label)`` at each node. "zero_one"
         ignores it, with a warning.
     fit_intercept : bool, default=True
         Append a constant feature to every node.
@@ -93,7 +93,7 @@ class TreeLabeler(Confidences, PartialLabels, MaxMarginEstimator):
     """
 
     tree: Sequence[tuple[int, int]] | None = None
-    loss: Literal["hamming", "normalized-hamming", "zero-one"] | CostTable | Sequence[Any] = (
+    loss: Literal["hamming", "normalized_hamming", "zero_one"] | CostTable | Sequence[Any] = (
         "hamming"
     )
     class_weight: Any = None

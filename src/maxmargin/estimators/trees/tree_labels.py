@@ -42,7 +42,7 @@ from ..inputs.labels import FlatLabels, LabelEncoder, Wording, warn_of_unknown
 
 __all__ = ["NODES", "NodeLabels", "Prepared", "given_edges", "prepare_labels", "tree_inputs_at"]
 
-LABEL_LOSSES = ("hamming", "normalized-hamming", "zero-one")
+LABEL_LOSSES = ("hamming", "normalized_hamming", "zero_one")
 NODES = Wording("example", "node", "label")
 
 
@@ -285,8 +285,8 @@ def _costs(
     check_loss(loss, LABEL_LOSSES)
     class_weight = used_class_weight(
         estimator.class_weight,
-        not (isinstance(loss, str) and loss == "zero-one"),
-        "it weighs nodes, and loss='zero-one' counts examples; use another loss, or sample_weight",
+        not (isinstance(loss, str) and loss == "zero_one"),
+        "it weighs nodes, and loss='zero_one' counts examples; use another loss, or sample_weight",
     )
     if weights is not None:
         weights = checked_weights(weights, len(codes))

@@ -22,6 +22,7 @@ from ...formats.opening import PathLike
 from ...utils.schema import from_values
 from ...utils.sklearn_bases import Estimator
 from ...utils.types import Ints, Ints32
+from ...utils.validation import check_choice
 from ..packing import PackedSequences
 from ..tokens import as_token_columns
 from .coding import ColumnCoder
@@ -154,8 +155,7 @@ class WindowFeatures(Estimator):
         ['U00:the', 'U00:_B-1', 'U01:the/cat', 'U01:_B-1/the']
         """
         found = read_templates(source)
-        if kind not in ("unigram", "bigram"):
-            raise ValueError(f"kind must be 'unigram' or 'bigram', got {kind!r}")
+        check_choice(kind, ("unigram", "bigram"), "kind")
         chosen = found.unigram if kind == "unigram" else found.bigram
         if not chosen:
             raise ValueError("no templates of pairs of labels with observations found")

@@ -15,6 +15,7 @@ from ...search.limits import as_examples, as_weights
 from ...search.margin_search import LEAST
 from ...search.modes import ADDITIVE, BEST_NON_GOLD, SearchMode, error_count_terms, search_mode
 from ...utils.types import Floats, Ints, Ints32
+from ...utils.validation import check_choice
 from .k_best import PLAIN, Ranking, rank_alignments
 from .kernels import AlignmentScratch, Scoring, Strings, add_counts, count_errors
 from .layout import Aligner, AlignmentLayout, pack_strings, string_at, strings_at
@@ -22,7 +23,7 @@ from .oracles import TruePairs, alignment_oracle, best_between
 
 __all__ = ["AlignmentProblem", "check_examples", "dpsi_row"]
 
-AlignmentLoss = Literal["pairs", "residues", "zero-one"]
+AlignmentLoss = Literal["pairs", "residues", "zero_one"]
 
 CELL = 6.0  # work of a pair of letters in a search
 
@@ -83,7 +84,7 @@ class AlignmentProblem(PackedProblem):
         True alignments, flat like ``xs.letters``: position of each letter's partner, or -1.
     layout : AlignmentLayout
         What has a weight.
-    loss : {"pairs", "residues", "zero-one"}
+    loss : {"pairs", "residues", "zero_one"}
         Share of the true pairs that are missed; share of all letters whose partner (or lack of
         one) is not the true one; or 1 if the alignments differ.
     """
@@ -98,8 +99,7 @@ class AlignmentProblem(PackedProblem):
         layout: AlignmentLayout,
         loss: AlignmentLoss = "pairs",
     ) -> None:
-        if loss not in ("pairs", "residues", "zero-one"):
-            raise ValueError(f"loss must be 'pairs', 'residues' or 'zero-one', got {loss!r}")
+        check_choice(loss, ("pairs", "residues", "zero_one"), "loss")
         check_examples(xs, ys, partners)
         self.xs, self.ys, self.layout, self.loss_name = xs, ys, layout, loss
         self.aligner = Aligner(layout)
@@ -111,7 +111,7 @@ class AlignmentProblem(PackedProblem):
                 f"the true alignment of example {int(np.argmin(n_true))} has no pairs, so its "
                 "fraction of wrong pairs is not defined; use loss='residues'"
             )
-        most = {"pairs": n_true, "residues": letters, "zero-one": np.ones_like(letters)}[loss]
+        most = {"pairs": n_true, "residues": letters, "zero_one": np.ones_like(letters)}[loss]
         psi = self.aligner.psi(xs, ys, partners)
         self.true_pairs = TruePairs(
             np.ascontiguousarray(partners, dtype=np.int32),
@@ -119,7 +119,7 @@ class AlignmentProblem(PackedProblem):
             units=1.0 / most,
             most_errors=most,
             residues=loss != "pairs",
-            zero_one=loss == "zero-one",
+            zero_one=loss == "zero_one",
         )
 
     @property

@@ -44,7 +44,7 @@ from ...search.modes import (
     search_mode,
 )
 from ...utils.types import Floats, Ints, Ints32
-from ...utils.validation import is_one_of
+from ...utils.validation import check_choice
 from .constraints import ChainConstraints
 from .costs import bounded_path, checked_costs
 from .decoder import NO_PAIRS, ChainDecoder, make_scratch, moves_work
@@ -62,7 +62,7 @@ from .store import ChainStore
 
 __all__ = ["ChainLoss", "ChainProblem"]
 
-ChainLoss = Literal["hamming", "normalized-hamming", "zero-one"]
+ChainLoss = Literal["hamming", "normalized_hamming", "zero_one"]
 READ_AT_ONCE = 2**18  # bytes that are read one after the other, of data in a file
 
 
@@ -109,7 +109,7 @@ class ChainProblem(FactoredProblem):
         With 1 all token features have weights for those pairs, besides those for labels.
     eta : float
         What transitions and transition features are multiplied by.
-    loss : {"hamming", "normalized-hamming", "zero-one"}
+    loss : {"hamming", "normalized_hamming", "zero_one"}
         Number of wrong labels, the fraction of them, or 1 if any is wrong. With ``costs``: the sum
         of the costs of the labels, their mean, or 1 if there are any.
     costs : array of shape (n_rows, n_labels), optional
@@ -145,10 +145,7 @@ class ChainProblem(FactoredProblem):
         boundary_weights: bool = False,
         constraints: ChainConstraints | None = None,
     ) -> None:
-        if not is_one_of(loss, ("hamming", "normalized-hamming", "zero-one")):
-            raise ValueError(
-                f"loss must be 'hamming', 'normalized-hamming' or 'zero-one', got {loss!r}"
-            )
+        check_choice(loss, ("hamming", "normalized_hamming", "zero_one"), "loss")
         rows = sparse_rows(tokens, fit_intercept)
         pair_rows = NO_PAIRS if pair_tokens is None else sparse_rows(pair_tokens)
         bounds, codes = _labelled_tokens(rows.n_rows, offsets, labels)
@@ -175,8 +172,8 @@ class ChainProblem(FactoredProblem):
             K,
             self.layout.offsets,
             boundary_weights,
-            loss == "normalized-hamming",
-            loss == "zero-one",
+            loss == "normalized_hamming",
+            loss == "zero_one",
             *checked_costs(costs, cost_rows, codes, K),
         )
         self.decoder.checked(data.inputs, np.empty(self.n_features))

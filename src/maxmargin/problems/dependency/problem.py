@@ -28,7 +28,7 @@ from ...search.modes import (
     search_mode,
 )
 from ...utils.types import Floats, Ints, Ints32
-from ...utils.validation import is_one_of
+from ...utils.validation import check_choice
 from .decoder import DependencyDecoder, new_trees, rank_trees, sentence_scores
 from .features import (
     DEFAULT_TEMPLATES,
@@ -54,7 +54,7 @@ from .store import TreeStore
 __all__ = ["DependencyProblem", "check_trees"]
 
 
-DependencyLoss = Literal["hamming", "normalized-hamming", "zero-one"]
+DependencyLoss = Literal["hamming", "normalized_hamming", "zero_one"]
 
 
 class Arcs(NamedTuple):
@@ -78,7 +78,7 @@ class DependencyProblem(PackedProblem):
         True labels of the arcs, in ``0..n_labels - 1``; without them trees are not labelled.
     n_labels : int, optional
         Number of labels; by default one more than the largest.
-    loss : {"hamming", "normalized-hamming", "zero-one"}
+    loss : {"hamming", "normalized_hamming", "zero_one"}
         Number of tokens with a wrong head (or label), their share, or 1 if there is any.
     projective : bool
         Whether candidates are projective trees or all trees. The gold tree may be either.
@@ -105,10 +105,7 @@ class DependencyProblem(PackedProblem):
         templates: ArcTemplates = DEFAULT_TEMPLATES,
         hash_bits: int = 22,
     ) -> None:
-        if not is_one_of(loss, ("hamming", "normalized-hamming", "zero-one")):
-            raise ValueError(
-                f"loss must be 'hamming', 'normalized-hamming' or 'zero-one', got {loss!r}"
-            )
+        check_choice(loss, ("hamming", "normalized_hamming", "zero_one"), "loss")
         K = 0
         if labels is not None:
             codes = np.ascontiguousarray(labels, dtype=np.int32)
@@ -118,7 +115,7 @@ class DependencyProblem(PackedProblem):
             templates, hash_bits, K, projective=projective, single_root=single_root
         )
         self.options = self.decoder.options._replace(
-            normalized=loss == "normalized-hamming", zero_one=loss == "zero-one"
+            normalized=loss == "normalized_hamming", zero_one=loss == "zero_one"
         )
         self.arcs = self.decoder.keys(fields)
         self.n_features = self.decoder.size
@@ -215,7 +212,7 @@ class DependencyProblem(PackedProblem):
         if kind == ERROR_COUNTS:
             raise ValueError(
                 "there is no search for the k best trees if the loss does not decompose over arcs; "
-                "use rescaling='margin' with sqrt_loss=False, or loss='zero-one'"
+                "use rescaling='margin' with sqrt_loss=False, or loss='zero_one'"
             )
         examples = as_examples(indices, self.n_examples)
         w = as_weights(w, self.n_features)

@@ -24,7 +24,7 @@ class AssignmentProblem(SlotProblem):
 
     Parameters
     ----------
-    loss : {"hamming", "normalized-hamming", "zero-one"}
+    loss : {"hamming", "normalized_hamming", "zero_one"}
         Number of left items with a wrong partner, their share, or 1 if there are any.
     partial : bool
         Whether items may stay alone. Without it there are as many pairs as the smaller set has

@@ -41,7 +41,7 @@ class FactorTree(SlotProblem):
 
     Parameters
     ----------
-    loss : {"hamming", "normalized-hamming", "zero-one"}
+    loss : {"hamming", "normalized_hamming", "zero_one"}
         Number of wrong variables, their share, or 1 if there are any.
 
     Examples

@@ -31,7 +31,7 @@ class LinearProgramProblem(SlotProblem):
 
     Parameters
     ----------
-    loss : {"hamming", "normalized-hamming", "zero-one"}
+    loss : {"hamming", "normalized_hamming", "zero_one"}
         Number of wrong variables, their share, or 1 if there are any.
     relaxed : bool
         Search among all numbers from 0 to 1 first. Where the best are whole, that is exact.
@@ -66,7 +66,7 @@ class LinearProgramProblem(SlotProblem):
         super().__init__(loss)
         self.relaxed = relaxed
         if relaxed:
-            if loss == "zero-one":
+            if loss == "zero_one":
                 raise ValueError("the zero-one loss has no linear relaxation; use relaxed=False")
             self.rescalings = ("margin",)
             self.loss_unit = 1.0 if loss == "hamming" else 0.0

@@ -27,11 +27,12 @@ from ...search.limits import as_examples, as_weights
 from ...search.modes import ADDITIVE, BEST_NON_GOLD, search_mode
 from ...search.partition_k_best import Found, Region, k_best
 from ...utils.types import Floats, Ints
+from ...utils.validation import check_choice
 
 __all__ = ["LOSSES", "SlotLoss", "SlotProblem", "SlotScores"]
 
-SlotLoss = Literal["hamming", "normalized-hamming", "zero-one"]
-LOSSES: tuple[SlotLoss, ...] = ("hamming", "normalized-hamming", "zero-one")
+SlotLoss = Literal["hamming", "normalized_hamming", "zero_one"]
+LOSSES: tuple[SlotLoss, ...] = ("hamming", "normalized_hamming", "zero_one")
 
 
 class SlotScores(Protocol):
@@ -49,13 +50,12 @@ class SlotProblem(Problem):
 
     Parameters
     ----------
-    loss : {"hamming", "normalized-hamming", "zero-one"}
+    loss : {"hamming", "normalized_hamming", "zero_one"}
         Number of wrong slots, their share, or 1 if there are any.
     """
 
     def __init__(self, loss: SlotLoss = "hamming") -> None:
-        if loss not in LOSSES:
-            raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}")
+        check_choice(loss, LOSSES, "loss")
         self.loss_name = loss
 
     # ----- what a subclass writes ---------------------------------------------------------------
@@ -163,11 +163,11 @@ class SlotProblem(Problem):
     @property
     def _counts(self) -> bool:
         """Whether the loss grows with every wrong slot."""
-        return self.loss_name != "zero-one"
+        return self.loss_name != "zero_one"
 
     def _unit(self, n_slots: int) -> float:
         """Loss of one wrong slot."""
-        return 1.0 / max(n_slots, 1) if self.loss_name == "normalized-hamming" else 1.0
+        return 1.0 / max(n_slots, 1) if self.loss_name == "normalized_hamming" else 1.0
 
     def _most_violated(
         self, x: Any, y: Any, w: Floats, rescaling: Rescaling, sqrt_loss: bool

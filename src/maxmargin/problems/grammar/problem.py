@@ -18,6 +18,7 @@ from ...engine.packed_problem import PackedProblem, chunks_of, sparse_row
 from ...search.limits import as_examples, as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, ERROR_COUNTS, search_mode
 from ...utils.types import Floats, Ints
+from ...utils.validation import check_choice
 from .data import GrammarDecoder, GrammarScratch, Nodes, Sentences, empty_nodes, longest_row
 from .k_best import GoldDerivation, best_derivations, best_rescaled_derivations
 from .kernels import count_right, is_same, mark_gold
@@ -26,7 +27,7 @@ from .rules import Grammar
 
 __all__ = ["GrammarProblem"]
 
-GrammarLoss = Literal["f1", "zero-one"]
+GrammarLoss = Literal["f1", "zero_one"]
 
 
 class GrammarProblem(PackedProblem):
@@ -40,7 +41,7 @@ class GrammarProblem(PackedProblem):
         Encoded sentences.
     gold : Nodes
         Encoded true derivations.
-    loss : {"f1", "zero-one"}
+    loss : {"f1", "zero_one"}
         1 - F1 over the 2n - 1 labelled nodes of a binarised derivation, n - 1 of them with two
         children and n above words. The label of a node is that of its category together with
         those of a unary chain above it; a part of a category's children counts with that
@@ -60,8 +61,7 @@ class GrammarProblem(PackedProblem):
     def __init__(
         self, grammar: Grammar, sentences: Sentences, gold: Nodes, *, loss: GrammarLoss = "f1"
     ) -> None:
-        if loss not in ("f1", "zero-one"):
-            raise ValueError(f"loss must be 'f1' or 'zero-one', got {loss!r}")
+        check_choice(loss, ("f1", "zero_one"), "loss")
         lengths = np.diff(sentences.offsets)
         if len(lengths) and lengths.min() < 1:
             raise ValueError(f"sentence {int(np.argmin(lengths))} is empty")
@@ -125,7 +125,7 @@ class GrammarProblem(PackedProblem):
         """1 - F1 of the nodes, or whether the derivations differ; see `Problem.loss`."""
         n_nodes = len(y.start)
         n = (n_nodes + 1) // 2
-        if self.loss_name == "zero-one":
+        if self.loss_name == "zero_one":
             return float(not is_same(y_hat, y, 0, n))
         arrays, gold_label = self.decoder.grammar.arrays, np.empty(n * (n + 1) // 2, np.int32)
         mark_gold(arrays, y, 0, n, gold_label)
@@ -142,7 +142,7 @@ class GrammarProblem(PackedProblem):
         self, examples: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
     ) -> Planes:
         """Most violated derivation of each listed sentence."""
-        mode = search_mode(rescaling, sqrt_loss, self.loss_name == "zero-one")
+        mode = search_mode(rescaling, sqrt_loss, self.loss_name == "zero_one")
         capacity = int(self._row_bounds[examples].sum())
         out = empty_planes(len(examples), capacity)
         work, found = self._work(mode.kind == ERROR_COUNTS)
@@ -153,7 +153,7 @@ class GrammarProblem(PackedProblem):
             examples,
             w,
             mode,
-            self.loss_name == "zero-one",
+            self.loss_name == "zero_one",
             work,
             found,
             out,
@@ -189,7 +189,7 @@ class GrammarProblem(PackedProblem):
         mark_gold(arrays, gold, base, n, gold_label)
         true = decoder.psi(sentences, i, gold, base)
         kind = search_mode(
-            formulation.rescaling, formulation.uses_sqrt_loss, self.loss_name == "zero-one"
+            formulation.rescaling, formulation.uses_sqrt_loss, self.loss_name == "zero_one"
         ).kind
         if kind == ERROR_COUNTS:
             given = GoldDerivation(gold, base, gold_label, float(w[true].sum()))
@@ -207,7 +207,7 @@ class GrammarProblem(PackedProblem):
             values = np.bincount(place, signs)
             keep = values != 0
             right = int(count_right(arrays, nodes, n, gold_label))
-            loss = 1.0 if self.loss_name == "zero-one" else 1.0 - right / (2 * n - 1)
+            loss = 1.0 if self.loss_name == "zero_one" else 1.0 - right / (2 * n - 1)
             answers.append(((columns[keep].astype(np.int32), values[keep]), loss))
         return answers
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Literal, get_args
 
+from ...utils.validation import spelling_hint
+
 __all__ = ["Measure", "MeasureName"]
 
 MeasureName = Literal[
@@ -13,11 +15,11 @@ MeasureName = Literal[
     "f1",
     "fbeta",
     "prbep",
-    "precision@k",
-    "recall@k",
-    "recall@precision",
-    "precision@recall",
-    "rocarea",
+    "precision_at_k",
+    "recall_at_k",
+    "recall_at_precision",
+    "precision_at_recall",
+    "roc_auc",
     "average_precision",
 ]
 
@@ -34,13 +36,14 @@ class Measure:
     * "f1", "fbeta": ``(1 + beta^2) a / (a + b + beta^2 P)``;
     * "prbep": the precision ``a / P`` of labellings with P positive labels, where precision and
       recall are the same;
-    * "precision@k", "recall@k": with ``k <= P`` the precision ``a / (a + b)`` of labellings with at
-      least k positive labels, with ``k > P`` the recall ``a / P`` of those with at most k; times
-      what the k best rows reach at best, ``min(k, P) / k`` or ``min(k, P) / P``;
-    * "recall@precision": the recall ``a / P`` of labellings whose precision is at least ``floor``;
-    * "rocarea": the share of pairs, of a positive and a negative row, that are ranked right;
-    * "precision@recall": the precision down to the positive row of a ranking that makes the recall
-      at least ``floor``;
+    * "precision_at_k", "recall_at_k": with ``k <= P`` the precision ``a / (a + b)`` of labellings
+      with at least k positive labels, with ``k > P`` the recall ``a / P`` of those with at most k;
+      times what the k best rows reach at best, ``min(k, P) / k`` or ``min(k, P) / P``;
+    * "recall_at_precision": the recall ``a / P`` of labellings whose precision is at least
+      ``floor``;
+    * "roc_auc": the share of pairs, of a positive and a negative row, that are ranked right;
+    * "precision_at_recall": the precision down to the positive row of a ranking that makes the
+      recall at least ``floor``;
     * "average_precision": the mean over the positive rows of the precision down to each.
     """
 
@@ -52,7 +55,8 @@ class Measure:
     def __post_init__(self) -> None:
         names = get_args(MeasureName)
         if self.name not in names:
-            raise ValueError(f"measure must be one of {', '.join(names)}; got {self.name!r}")
+            hint = spelling_hint(self.name, names)
+            raise ValueError(f"measure must be one of {', '.join(names)}; got {self.name!r}{hint}")
         if not isinstance(self.beta, Real) or not 1e-100 <= self.beta <= 1e100:
             raise ValueError(
                 f"beta must be a positive number from 1e-100 to 1e100, got {self.beta!r}"
@@ -64,24 +68,24 @@ class Measure:
             )
         if self.needs_floor and (not isinstance(self.floor, Real) or not 0.0 < self.floor <= 1.0):
             raise ValueError(
-                f"measure={self.name!r} needs floor, the least {self.name.split('@')[1]}, above 0 "
-                f"and at most 1; got floor={self.floor!r}"
+                f"measure={self.name!r} needs floor, the least {self.name.split('_at_')[1]}, "
+                f"above 0 and at most 1; got floor={self.floor!r}"
             )
 
     @property
     def needs_k(self) -> bool:
         """Whether ``k`` says something."""
-        return self.name in ("precision@k", "recall@k")
+        return self.name in ("precision_at_k", "recall_at_k")
 
     @property
     def needs_floor(self) -> bool:
         """Whether ``floor`` says something."""
-        return self.name in ("recall@precision", "precision@recall")
+        return self.name in ("recall_at_precision", "precision_at_recall")
 
     @property
     def ranks(self) -> bool:
         """Whether outputs are rankings of the rows, not labels."""
-        return self.name in ("rocarea", "average_precision", "precision@recall")
+        return self.name in ("roc_auc", "average_precision", "precision_at_recall")
 
     @property
     def has_threshold(self) -> bool:
@@ -100,4 +104,4 @@ class Measure:
     @property
     def takes_row_weights(self) -> bool:
         """Whether rows may count more or less than others."""
-        return self.name in ("error", "rocarea")
+        return self.name in ("error", "roc_auc")

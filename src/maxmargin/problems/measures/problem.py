@@ -99,7 +99,7 @@ class MeasureProblem(PackedProblem):
         if not self.measure.takes_row_weights:
             raise ValueError(
                 f"measure={self.measure.name!r} counts rows, and takes no sample_weight; measures "
-                "that do: 'error' (weighted errors) and 'rocarea' (pairs count the product of "
+                "that do: 'error' (weighted errors) and 'roc_auc' (pairs count the product of "
                 "their rows' weights)"
             )
         for label in (-1, 1):

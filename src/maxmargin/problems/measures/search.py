@@ -37,7 +37,7 @@ KINDS = {
     "f1": F_BETA,
     "fbeta": F_BETA,
     "prbep": BREAK_EVEN,
-    "recall@precision": RECALL_AT_PRECISION,
+    "recall_at_precision": RECALL_AT_PRECISION,
 }
 
 
@@ -98,7 +98,7 @@ class LabelSearch:
             if count > n:
                 raise ValueError(f"k must be at most the number of rows, {n}; got k={count}")
             kind = AT_LEAST if count <= P else AT_MOST
-            highest = min(count, P) / (P if measure.name == "recall@k" else count)
+            highest = min(count, P) / (P if measure.name == "recall_at_k" else count)
         beta = 1.0 if measure.name == "f1" else float(measure.beta)
         floor = float(measure.floor) if measure.needs_floor and measure.floor else 1.0
         self.terms = TableTerms(kind, P, N, beta * beta, count, floor, highest)
@@ -168,7 +168,7 @@ class RankingSearch:
         weights = np.ones(len(positive)) if row_weights is None else row_weights
         totals = weights[self.positive_rows].sum(), weights[self.negative_rows].sum()
         self.shares: Floats = np.where(positive, weights / totals[0], -weights / totals[1])
-        # The positive row, from the best on, down to which "precision@recall" is measured.
+        # The positive row, from the best on, down to which "precision_at_recall" is measured.
         floor = measure.floor if measure.needs_floor and measure.floor is not None else 1.0
         self.row = int(np.ceil(float(floor) * len(self.positive_rows) - 1e-9))
         self.harmonic = harmonic_numbers(len(positive))
@@ -180,7 +180,7 @@ class RankingSearch:
         loss = swap_pairs(margin, scores, self.shares, above, below, coefficients)
         if self.name == "average_precision" and loss > 0.0:
             loss = precision_loss(self.shares, above, coefficients)
-        elif self.name == "precision@recall":
+        elif self.name == "precision_at_recall":
             wrong = round(len(below) * coefficients[above[self.row - 1]] * len(above))
             loss = wrong / (self.row + wrong)
         return Candidate(float(loss), coefficients)
@@ -188,7 +188,7 @@ class RankingSearch:
     def best(self, scores: Floats, formulation: Formulation) -> Candidate:
         """See `Search`."""
         mode = search_mode(formulation.rescaling, formulation.uses_sqrt_loss)
-        if self.name == "precision@recall":
+        if self.name == "precision_at_recall":
             above, below = self._sorted(scores)
             coefficients, sums, places = self._scratch(scores, above)
             loss = place_negatives_at(
@@ -204,7 +204,7 @@ class RankingSearch:
                 f"{_asked(formulation)}; measures of labels, such as 'f1', can do all without "
                 "sample_weight"
             )
-        if self.name == "rocarea":
+        if self.name == "roc_auc":
             return self.swapped(scores, 1.0)
         above, below = self._sorted(scores)
         coefficients, sums, places = self._scratch(scores, above)

@@ -13,8 +13,8 @@ from ...utils.types import Bools
 
 __all__ = ["LOSSES", "LabelLoss", "label_loss", "loss_of", "value_of_counts"]
 
-LabelLoss = Literal["hamming", "f1", "zero-one"]
-LOSSES = ("hamming", "f1", "zero-one")
+LabelLoss = Literal["hamming", "f1", "zero_one"]
+LOSSES = ("hamming", "f1", "zero_one")
 HAMMING, F1, ZERO_ONE = range(3)  # their numbers in LOSSES
 
 

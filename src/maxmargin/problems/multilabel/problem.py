@@ -35,6 +35,7 @@ from ...search.limits import as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, ERROR_COUNTS, PREDICT, SearchMode, search_mode
 from ...search.partition_k_best import Found, Region, k_best
 from ...utils.types import Bools, Floats, Ints
+from ...utils.validation import check_choice
 from .costs import checked_costs, find_with_costs, flip_costs
 from .graph import LabelGraph, make_graph
 from .inference import find_labels
@@ -57,7 +58,7 @@ class MultilabelProblem(FactoredProblem):
         Which labels are on.
     edges : array of int of shape (n_edges, 2)
         Pairs of labels that have a weight. Where they have a cycle, there may be 14 labels at most.
-    loss : {"hamming", "f1", "zero-one"}
+    loss : {"hamming", "f1", "zero_one"}
         Number of wrong labels, 1 - F1, or 1 if any label is wrong. F1 of two empty sets is 1.
     costs : array of shape (n_labels, 2), optional
         What it costs to miss a label, and to add it where it is not; none of it is negative. The
@@ -78,8 +79,7 @@ class MultilabelProblem(FactoredProblem):
         costs: ArrayLike | None = None,
         fit_intercept: bool = False,
     ) -> None:
-        if loss not in LOSSES:
-            raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}")
+        check_choice(loss, LOSSES, "loss")
         rows = sparse_rows(X, fit_intercept)
         gold = np.ascontiguousarray(Y, dtype=np.bool_)
         if gold.ndim != 2 or gold.shape[1] == 0 or len(gold) != rows.n_rows:
@@ -158,7 +158,7 @@ class MultilabelProblem(FactoredProblem):
 
     def _mode(self, rescaling: Rescaling, sqrt_loss: bool) -> SearchMode:
         """See `FactoredProblem`."""
-        mode = search_mode(rescaling, sqrt_loss, self.loss_name == "zero-one")
+        mode = search_mode(rescaling, sqrt_loss, self.loss_name == "zero_one")
         if self.loss_name == "f1" and mode.kind == ADDITIVE:  # it does not add up over labels
             return SearchMode(ERROR_COUNTS, False, False)
         return mode

@@ -19,6 +19,7 @@ from ...engine.rows import add_rows, make_rows, row_scores, score_rows
 from ...search.limits import as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, search_mode
 from ...utils.types import Floats, Ints
+from ...utils.validation import check_choice
 from .average_precision import find_by_average_precision
 from .ndcg import find_by_ndcg, gain_tables, gains_of
 from .queries import (
@@ -36,9 +37,9 @@ from .swaps import find_swaps
 
 __all__ = ["LOSSES", "RankingLoss", "RankingProblem"]
 
-RankingLoss = Literal["swaps", "normalized-swaps", "ndcg", "average-precision"]
+RankingLoss = Literal["swaps", "normalized_swaps", "ndcg", "average_precision"]
 LARGEST_RELEVANCE = 1000  # whose gain 2**relevance is a number
-LOSSES = ("swaps", "normalized-swaps", "ndcg", "average-precision")
+LOSSES = ("swaps", "normalized_swaps", "ndcg", "average_precision")
 
 
 class Query(NamedTuple):
@@ -66,7 +67,7 @@ class RankingProblem(PackedProblem):
         Relevances, finite; for "ndcg" from 0 to 1000.
     offsets : array of int
         Where the documents of each query begin, and their number last.
-    loss : {"swaps", "normalized-swaps", "ndcg", "average-precision"}
+    loss : {"swaps", "normalized_swaps", "ndcg", "average_precision"}
         Number of pairs in the wrong order (each pair is an output of its own, as in SVM-rank); its
         share of all pairs; 1 - NDCG; or 1 - average precision, where documents of a relevance
         above 0 are relevant. The last two are found for margin rescaling only.
@@ -88,8 +89,7 @@ class RankingProblem(PackedProblem):
         k: int | None = None,
         document_weights: ArrayLike | None = None,
     ) -> None:
-        if loss not in LOSSES:
-            raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}")
+        check_choice(loss, LOSSES, "loss")
         if k is not None and (not isinstance(k, Integral) or k < 1):
             raise ValueError(f"k must be None or a whole number of places >= 1, got {k!r}")
         rows = make_rows(X)
@@ -160,7 +160,7 @@ class RankingProblem(PackedProblem):
             tables = gain_tables(relevance, np.array([0, len(relevance)]), self.k)
             missed = (tables.best - tables.gains[order]) @ tables.discounts
             return float(missed / tables.ideals[0]) if tables.ideals[0] else 0.0
-        if self.loss_name == "average-precision":
+        if self.loss_name == "average_precision":
             places = np.flatnonzero(relevance[order] > 0.0) + 1.0
             found = np.arange(1.0, len(places) + 1.0) / places
             return float(1.0 - found.mean()) if len(places) else 0.0
@@ -177,7 +177,7 @@ class RankingProblem(PackedProblem):
 
     def _evaluated(self, relevance: Floats) -> Floats:
         """What the loss makes of relevances; documents in which it is the same are not compared."""
-        if self.loss_name == "average-precision":
+        if self.loss_name == "average_precision":
             return (relevance > 0.0).astype(np.float64)
         return gains_of(relevance) if self.loss_name == "ndcg" else relevance
 
@@ -206,7 +206,7 @@ class RankingProblem(PackedProblem):
         """Losses and counts of the most violated rankings of documents whose scores are known."""
         mode, queries = search_mode(rescaling, sqrt_loss), self.queries
         sort_documents(ranked)
-        if self.loss_name in ("swaps", "normalized-swaps"):
+        if self.loss_name in ("swaps", "normalized_swaps"):
             edge, weighted = np.empty(1), len(queries.weights) > 0
             if weighted and mode.kind != ADDITIVE:
                 raise ValueError(
@@ -219,7 +219,7 @@ class RankingProblem(PackedProblem):
             raise ValueError(
                 f"the most violated ranking for loss={self.loss_name!r} can be found for "
                 "rescaling='margin' and sqrt_loss=False only; the losses 'swaps' and "
-                "'normalized-swaps' know the others"
+                "'normalized_swaps' know the others"
             )
         elif self.gains is not None:
             find_by_ndcg(queries, self.gains, examples, ranked, losses)
@@ -281,7 +281,7 @@ def _signs(values: Any) -> Floats:
 def _checked_weights(given: ArrayLike, offsets: Ints, loss: str) -> Floats:
     """Weights of documents as floats; ValueError unless they are good ones, and of one query."""
     weights = np.ascontiguousarray(given, dtype=np.float64)
-    if len(offsets) != 2 or loss not in ("swaps", "normalized-swaps"):
+    if len(offsets) != 2 or loss not in ("swaps", "normalized_swaps"):
         raise ValueError(
             "document_weights are for swapped pairs of one query, got "
             f"{len(offsets) - 1} queries and loss={loss!r}"

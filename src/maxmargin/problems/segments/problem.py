@@ -28,6 +28,7 @@ from ...engine.rows import Rows
 from ...search.limits import MOST_TABLE_BYTES, as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, BEST_NON_GOLD, ERROR_COUNTS, PREDICT, SearchMode, search_mode
 from ...utils.types import Floats, Ints, Ints32
+from ...utils.validation import check_choice
 from .bounds import F1, HAMMING, SEGMENTS, ZERO_ONE, error_count_loss
 from .k_best import FixedPieces, RankedPieces, RankScratch, rank_segments
 from .kernels import (
@@ -43,8 +44,8 @@ from .layout import Pieces, Segment, SegmentLayout, chunks_of, segments_of
 
 __all__ = ["LOSSES", "SegmentDecoder", "SegmentLoss", "SegmentProblem", "check_segments"]
 
-SegmentLoss = Literal["segments", "hamming", "f1", "zero-one"]
-LOSSES = {"segments": SEGMENTS, "hamming": HAMMING, "f1": F1, "zero-one": ZERO_ONE}
+SegmentLoss = Literal["segments", "hamming", "f1", "zero_one"]
+LOSSES = {"segments": SEGMENTS, "hamming": HAMMING, "f1": F1, "zero_one": ZERO_ONE}
 
 
 class SegmentData(NamedTuple):
@@ -172,7 +173,7 @@ class SegmentProblem(FactoredProblem):
         true segment of the label, and 1 where there is none.
     n_labels : int, optional
         Number of labels, without ``longest``; by default one more than the largest.
-    loss : {"segments", "hamming", "f1", "zero-one"}
+    loss : {"segments", "hamming", "f1", "zero_one"}
         Missed plus false segments, where a segment is right if start, stop and label are; number of
         tokens with a wrong tag, where tags tell the label of the token's segment, whether the token
         is the first one of it, or that it is outside (BIO); 1 - F1 of the segments (0 where
@@ -197,8 +198,7 @@ class SegmentProblem(FactoredProblem):
         fit_intercept: bool = False,
         last_tokens: bool = True,
     ) -> None:
-        if loss not in LOSSES:
-            raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}")
+        check_choice(loss, LOSSES, "loss")
         rows = sparse_rows(tokens, fit_intercept)
         bounds = np.ascontiguousarray(offsets, dtype=np.int64)
         lengths = np.diff(bounds)

@@ -25,6 +25,7 @@ from ...engine.parallel.threads import each_range
 from ...search.limits import as_weights
 from ...search.modes import SearchMode
 from ...utils.types import Bools, Floats, Ints
+from ...utils.validation import check_choice
 from .grid_parts_kernels import (
     add_part_losses,
     decode_parts,
@@ -49,8 +50,8 @@ __all__ = [
 
 #: For each example and part the pixels it may be at, shape (n, 2), or None for all.
 Choices = Sequence[Sequence[Ints | None]]
-GridLoss = Literal["deviation", "hamming", "normalized-hamming", "zero-one"]
-LOSSES = ("deviation", "hamming", "normalized-hamming", "zero-one")
+GridLoss = Literal["deviation", "hamming", "normalized_hamming", "zero_one"]
+LOSSES = ("deviation", "hamming", "normalized_hamming", "zero_one")
 
 
 class Maps(NamedTuple):
@@ -202,7 +203,7 @@ class GridPartsProblem(TreeProblem):
         The tree and the templates.
     sizes : array of shape (n_examples,), optional
         What 100 per cent of deviation are, in pixels; by default the longer side of the image.
-    loss : {"deviation", "hamming", "normalized-hamming", "zero-one"}
+    loss : {"deviation", "hamming", "normalized_hamming", "zero_one"}
         Mean distance in per cent of the size, number of wrong positions, their share, or 1 if any
         is wrong.
     known : array of bool, shape (n_examples, n_parts), optional
@@ -221,8 +222,7 @@ class GridPartsProblem(TreeProblem):
         loss: GridLoss = "deviation",
         known: Bools | None = None,
     ) -> None:
-        if loss not in LOSSES:
-            raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}")
+        check_choice(loss, LOSSES, "loss")
         n, V = len(maps.grids), len(layout.parent)
         found = np.asarray(positions, dtype=np.int64)
         if found.shape != (n, V, 2):
@@ -244,14 +244,14 @@ class GridPartsProblem(TreeProblem):
         self.n_features = layout.size
         self.shape = layout.shape
         self.counts_errors = loss != "deviation"
-        unit = 1.0 / V if loss == "normalized-hamming" else 1.0
+        unit = 1.0 / V if loss == "normalized_hamming" else 1.0
         self.true_parts = TrueParts(
             self.labels,
             100.0 / (V * self.sizes) if loss == "deviation" else np.full(n, unit),
             layout.anchors,
             layout.spreads,
             loss == "deviation",
-            loss == "zero-one",
+            loss == "zero_one",
             np.ones((n, V), bool) if known is None else np.ascontiguousarray(known, bool),
         )
         if known is not None:  # errors of other parts are not counted

@@ -31,6 +31,7 @@ from ...search.limits import as_weights, check_number_of_weights
 from ...search.modes import SearchMode
 from ...utils.sparse_format import check_sparse
 from ...utils.types import Bools, Floats, Ints
+from ...utils.validation import check_choice
 from .k_best import rank_labellings
 from .kernels import LabellingScratch, TreeShape
 from .label_kernels import decode_labels, label_oracle, label_potentials, write_label_rows
@@ -45,8 +46,8 @@ __all__ = [
     "root_tree",
 ]
 
-LabelLoss = Literal["hamming", "normalized-hamming", "zero-one"]
-LOSSES = ("hamming", "normalized-hamming", "zero-one")
+LabelLoss = Literal["hamming", "normalized_hamming", "zero_one"]
+LOSSES = ("hamming", "normalized_hamming", "zero_one")
 
 
 def root_tree(n_nodes: int, edges: Sequence[tuple[int, int]]) -> tuple[Ints, Ints]:
@@ -218,7 +219,7 @@ class LabelTreeProblem(TreeProblem):
         True labels, those of node v in ``0..n_labels[v] - 1``.
     layout : LabelLayout
         The tree, its label sets and numbers of inputs.
-    loss : {"hamming", "normalized-hamming", "zero-one"}
+    loss : {"hamming", "normalized_hamming", "zero_one"}
         Number of wrong labels, their share, or 1 if any is wrong. With ``costs``: their sum, their
         mean, or 1 if there are any.
     costs : array of shape (n_rows, most labels of a node), optional
@@ -240,8 +241,7 @@ class LabelTreeProblem(TreeProblem):
         costs: ArrayLike | None = None,
         cost_rows: ArrayLike | None = None,
     ) -> None:
-        if loss not in LOSSES:
-            raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {loss!r}")
+        check_choice(loss, LOSSES, "loss")
         self.rows, self.layout, self.loss_name = rows, layout, loss
         self.labels = np.ascontiguousarray(labels, dtype=np.int64)
         V = len(layout.parent)
@@ -254,10 +254,10 @@ class LabelTreeProblem(TreeProblem):
             check_codes(self.labels[:, v], int(layout.n_labels[v]), f"labels of node {v}: y")
         self.shape, self.columns, self.n_features = layout.shape_and_columns()
         check_number_of_weights(self.n_features)
-        unit = 1.0 / V if loss == "normalized-hamming" else 1.0
+        unit = 1.0 / V if loss == "normalized_hamming" else 1.0
         self._own_rows = cost_rows is not None
         table, rows_of_costs = self._checked_costs(costs, cost_rows)
-        self.true_labels = TrueLabels(self.labels, unit, loss == "zero-one", table, rows_of_costs)
+        self.true_labels = TrueLabels(self.labels, unit, loss == "zero_one", table, rows_of_costs)
         self.counts_errors = costs is None
         self.has_free_labels = self._costs_lack_some()
         self.loss_unit = unit * (common_unit(table) if costs is not None else 1.0)
@@ -335,7 +335,7 @@ class LabelTreeProblem(TreeProblem):
 
     def loss(self, y: Any, y_hat: Any) -> float:
         """Wrong labels, their share, or whether there are any, or costs; see `Problem.loss`."""
-        normalized, truth = self.loss_name == "normalized-hamming", self.true_labels
+        normalized, truth = self.loss_name == "normalized_hamming", self.true_labels
         if self.counts_errors:
             return counted_loss(np.not_equal(y, y_hat), normalized, truth.zero_one)
         if self._own_rows:

@@ -77,7 +77,7 @@ class TreeProblem(PackedProblem):
     shape : TreeShape
         The tree.
     loss_name : str
-        The loss: "zero-one", or one that adds up over nodes.
+        The loss: "zero_one", or one that adds up over nodes.
     counts_errors : bool
         Whether a wrong node costs the same whatever its label.
     has_free_labels : bool
@@ -120,7 +120,7 @@ class TreeProblem(PackedProblem):
         self, examples: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool
     ) -> Planes:
         """Most violated labelling of each listed example."""
-        mode = search_mode(rescaling, sqrt_loss, self.loss_name == "zero-one")
+        mode = search_mode(rescaling, sqrt_loss, self.loss_name == "zero_one")
         find: Callable[[Decoder, Floats], Candidate | None] | None = None
         if mode.kind == ERROR_COUNTS and not self.counts_errors:
             violation = Violation(mode.slack, mode.sqrt_loss)
@@ -143,11 +143,11 @@ class TreeProblem(PackedProblem):
         sqrt_loss: bool = False,
     ) -> Planes:
         """The k best wrong labellings of each listed example; see `Problem.k_best`."""
-        kind = search_mode(rescaling, sqrt_loss, self.loss_name == "zero-one").kind
+        kind = search_mode(rescaling, sqrt_loss, self.loss_name == "zero_one").kind
         if kind == ERROR_COUNTS or (kind == BEST_NON_GOLD and self.has_free_labels):
             raise ValueError(
                 "the k best labellings of trees are found for losses that add up over nodes: use "
-                "rescaling='margin' with sqrt_loss=False, or 'none', or loss='zero-one'"
+                "rescaling='margin' with sqrt_loss=False, or 'none', or loss='zero_one'"
             )
         examples = as_examples(indices, self.n_examples)
         w = as_weights(w, self.n_features)

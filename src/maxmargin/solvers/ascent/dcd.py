@@ -130,7 +130,7 @@ class DCDLight(_CoordinateDescent):
 
     optimism: float = 1.2
 
-    name: ClassVar[str] = "dcd-light"
+    name: ClassVar[str] = "dcd_light"
 
     def _descend(self, ascent: DualAscentRun) -> None:
         """Passes of oracle calls and sweeps, until certified."""

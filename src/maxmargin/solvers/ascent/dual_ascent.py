@@ -69,7 +69,7 @@ CHEAP_BATCH = 8192  # where the store steps between the examples of a batch; bou
 class DualAscentState(SolverState):
     """The blocks, and where a run stands: the gaps it has seen and its orders."""
 
-    kind = "dual-ascent"
+    kind = "dual_ascent"
 
     def __init__(self, store: BlockStore) -> None:
         self.store = store

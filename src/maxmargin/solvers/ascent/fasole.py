@@ -14,6 +14,7 @@ from ...engine.store.block_store import StepRule
 from ...engine.training.convergence import Plateau
 from ...engine.training.state import OWN, Checkpointable, declare_state
 from ...utils.schema import flags
+from ...utils.validation import check_choice
 from .dual_ascent import DualAscent, DualAscentRun
 from .passes import JointQPPolicy, Momentum, Schedule
 
@@ -107,8 +108,7 @@ class FASOLE(DualAscent):
     def check(self, problem: Problem, formulation: Formulation, C: float) -> None:
         """See `Solver.check`."""
         super().check(problem, formulation, C)
-        if self.reduced not in ("fast", "paper"):
-            raise ValueError(f"reduced must be 'fast' or 'paper', got {self.reduced!r}")
+        check_choice(self.reduced, ("fast", "paper"), "reduced")
 
     def iterate(self, ascent: DualAscentRun) -> None:
         """Algorithm 3, with epsilon the target gap divided by ``C sum_i s_i``."""

@@ -46,6 +46,7 @@ from ...engine.training.state import (
 from ...engine.violations import Violations
 from ...utils.schema import Number, numbers
 from ...utils.types import Floats, Ints
+from ...utils.validation import check_choice
 from ..ascent.passes import JointQPPolicy, Schedule
 from ..base import Solver, TrainingRequest
 
@@ -66,7 +67,7 @@ CANCELLED = 1e-8  # share that is left of a sum of planes that cancel each other
 class NSlackState(SolverState):
     """The working sets, with their multipliers."""
 
-    kind = "n-slack"
+    kind = "n_slack"
 
     def __init__(self, sets: WorkingSets) -> None:
         self.sets = sets
@@ -282,15 +283,14 @@ class NSlack(Solver):
     violation: float | None = None
     joint: bool = True
 
-    name: ClassVar[str] = "n-slack"
+    name: ClassVar[str] = "n_slack"
     slacks: ClassVar[tuple[str, ...]] = ("l1", "l2", "none")
 
     def check(self, problem: Problem, formulation: Formulation, C: float) -> None:
         """Raise ValueError if this solver cannot do what is asked."""
         super().check(problem, formulation, C)
-        for name, known in (("qp", ("fsmo", "block")), ("variant", ("full", "subspace"))):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
+        check_choice(self.qp, ("fsmo", "block"), "qp")
+        check_choice(self.variant, ("full", "subspace"), "variant")
         if self.batch < 1:
             raise ValueError(f"batch must be >= 1, got {self.batch}")
         if self.violation is not None and (formulation.slack == "none" or not self.violation > 0.0):

@@ -49,6 +49,7 @@ from ...engine.training.state import (
 )
 from ...utils.schema import Count, Number, checked_arrays, numbers
 from ...utils.types import Floats, Ints
+from ...utils.validation import check_choice
 from ..base import Solver, TrainingRequest
 
 __all__ = ["OneSlack"]
@@ -64,7 +65,7 @@ MOST_CACHED, MOST_USELESS = 300, 3
 class OneSlackState(SolverState):
     """Candidates, aggregated planes, and the weights of the examples in those."""
 
-    kind = "one-slack"
+    kind = "one_slack"
 
     def __init__(self, pool: Pool, bundle: Bundle, weights: Floats) -> None:
         self.pool = pool
@@ -232,7 +233,7 @@ class OneSlack(Solver):
 
     Parameters
     ----------
-    qp : {"fsmo", "line-search"}
+    qp : {"fsmo", "line_search"}
         How the master problem is solved: modified FSMO (Lee & Jang 2010, Alg. 2), or no more than
         improved by line searches, one for each plane (the variant that Joachims et al. suggest
         after Theorem 5: cheaper per plane, more planes).
@@ -282,11 +283,11 @@ class OneSlack(Solver):
       one; of two planes to take weight from, the one is chosen that gains more as far as its weight
       goes; weight may be given up at the bound where all scores are negative, at which the paper's
       rule stops short of the optimum; a round of single steps ends as soon as the bound is reached.
-    * ``qp="line-search"``: the paper suggests one line search for a plane; here there are up to as
+    * ``qp="line_search"``: the paper suggests one line search for a plane; here there are up to as
       many as planes, each towards the best plane from all others or from a single one.
     """
 
-    qp: Literal["fsmo", "line-search"] = "fsmo"
+    qp: Literal["fsmo", "line_search"] = "fsmo"
     cache_size: int = 10
     cache_fraction: float = 0.3
     reach: float = 0.1
@@ -294,13 +295,12 @@ class OneSlack(Solver):
     qp_precision: float = 0.01
     kkt: float | None = None
 
-    name: ClassVar[str] = "one-slack"
+    name: ClassVar[str] = "one_slack"
 
     def check(self, problem: Problem, formulation: Formulation, C: float) -> None:
         """Raise ValueError if this solver cannot do what is asked."""
         super().check(problem, formulation, C)
-        if self.qp not in ("fsmo", "line-search"):
-            raise ValueError(f"qp must be 'fsmo' or 'line-search', got {self.qp!r}")
+        check_choice(self.qp, ("fsmo", "line_search"), "qp")
         if not 0.0 < self.reach <= 1.0:
             raise ValueError(f"reach must be in (0, 1], got {self.reach}")
         if self.kkt is not None and (self.qp != "fsmo" or not self.kkt > 0.0):

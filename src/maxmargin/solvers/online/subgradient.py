@@ -17,6 +17,7 @@ from ...core.formulation import Formulation
 from ...core.problem import Problem
 from ...engine.steps.online_steps import SCALE, SUBGRADIENT, OnlineRule, make_state
 from ...engine.violations import violations
+from ...utils.validation import check_choice
 from .solver import OnlineRun, OnlineSolver
 
 __all__ = ["SGD", "Pegasos"]
@@ -32,8 +33,8 @@ class SGD(OnlineSolver):
 
     Parameters
     ----------
-    schedule : {"bottou", "chang-yih"}
-        The rate r by which step sizes fall. "chang-yih": ``1 / C``, as that paper prints it: its T
+    schedule : {"bottou", "chang_yih"}
+        The rate r by which step sizes fall. "chang_yih": ``1 / C``, as that paper prints it: its T
         is the number of updates. "bottou": ``lambda = 1 / (C sum_i s_i)``, n times slower, as in
         Bottou's programs, whom the paper says it follows.
     eta0 : float, optional
@@ -45,7 +46,7 @@ class SGD(OnlineSolver):
     -----
     **Deviations**
 
-    * The schedule; ``schedule="chang-yih"`` gives the paper's. It is not the default because it is
+    * The schedule; ``schedule="chang_yih"`` gives the paper's. It is not the default because it is
       worse: after ten passes its objective on CoNLL-2000 (C = 0.11) is 3524 and F1 90.1, that of
       the default 1655 and 93.4; on OCR letters (C = 0.1) 2969 with 23.5 % of the letters wrong, and
       2342 with 16.7 %.
@@ -57,7 +58,7 @@ class SGD(OnlineSolver):
     """
 
     average: bool = False
-    schedule: Literal["bottou", "chang-yih"] = "bottou"
+    schedule: Literal["bottou", "chang_yih"] = "bottou"
     eta0: float | None = None
     sample: int = 1000
 
@@ -69,8 +70,7 @@ class SGD(OnlineSolver):
         super().check(problem, formulation, C)
         if self.eta0 is not None and not (np.isfinite(self.eta0) and self.eta0 > 0):
             raise ValueError(f"eta0 must be positive and finite, got {self.eta0}")
-        if self.schedule not in ("bottou", "chang-yih"):
-            raise ValueError(f"schedule must be 'bottou' or 'chang-yih', got {self.schedule!r}")
+        check_choice(self.schedule, ("bottou", "chang_yih"), "schedule")
         if self.sample < 1:
             raise ValueError(f"sample must be >= 1, got {self.sample}")
 
