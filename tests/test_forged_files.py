@@ -15,6 +15,7 @@ import pytest
 import maxmargin as mm
 from maxmargin import checkpoints, persistence
 from maxmargin.engine.training.state import from_text, to_text
+from maxmargin.engine.training.verifying import check_primal
 from maxmargin.utils.schema import as_sparse, checked_arrays, flags, numbers, rows_at, whole
 from resuming import TRAININGS
 
@@ -209,3 +210,10 @@ def test_few_weights_among_very_many_come_back(tmp_path, monkeypatch):
     model.save(tmp_path / "m")
     again = mm.load(tmp_path / "m")
     assert np.array_equal(again.coef_, model.coef_) and again.predict(X).tolist() == y.tolist()
+
+
+def test_primal_value_of_weights_that_miss_a_hard_margin():
+    check_primal(np.inf, np.inf)
+    for claimed, primal in ((8.3, np.inf), (np.inf, 8.3)):
+        with pytest.raises(ValueError, match="the primal value of its weights is"):
+            check_primal(claimed, primal)

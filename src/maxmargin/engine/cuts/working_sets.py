@@ -376,6 +376,17 @@ class WorkingSets:
         self.sets, self.used, self.w, self.work = sets, own["used"], own["w"], float(own["work"])
         slots, _ = self.owners()
         self._reserve_scratch(int((sets.last[slots] - sets.first[slots]).max(initial=0)))
+        if self.formulation.slack == "none":  # wrong products look like a margin that cannot be met
+            self._check_gram()
+
+    def _check_gram(self) -> None:
+        """Raise ValueError where products out of a file are not those of the planes."""
+        sets = self.sets
+        for i in np.flatnonzero(sets.count):
+            count, capacity, at = sets.count[i], sets.capacity[i], sets.gram_start[i]
+            square = sets.gram[at : at + capacity * capacity].reshape(capacity, capacity)
+            planes = np.array([self.plane(sets.start[i] + k) for k in range(count)])
+            check_close(square[:count, :count], planes @ planes.T, 0.0, "sets.gram")
 
     def _check_sets(self, sets: Sets, used: Ints) -> None:
         """Raise ValueError where working sets of a file overlap, or do not fit their arrays."""

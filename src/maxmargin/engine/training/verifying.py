@@ -46,7 +46,10 @@ def check_dual(claimed: float, dual: float) -> None:
 
 def check_primal(claimed: float, primal: float) -> None:
     """Raise ValueError where a primal value is not that of the weights."""
-    if primal != claimed and not abs(primal - claimed) <= DRIFT * max(1.0, primal):
+    tolerance = DRIFT * max(
+        1.0, min(primal, claimed)
+    )  # of a missed hard margin, primal is infinite
+    if primal != claimed and not abs(primal - claimed) <= tolerance:
         raise ValueError(f"the primal value of its weights is {primal:.6g}, not {claimed:.6g}")
 
 
