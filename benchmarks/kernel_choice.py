@@ -42,7 +42,7 @@ def errors(X: Any, y: Any, gamma: float, rank: int) -> Floats:
     wrong = np.zeros(len(CS))
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     for train, test in folds.split(X, y):
-        mapping = KernelMap(gamma=gamma, n_basis=rank, basis="random", random_state=0)
+        mapping = KernelMap(gamma=gamma, n_components=rank, basis="random", random_state=0)
         Z, Z_test = mapping.fit_transform(X[train]), mapping.transform(X[test])
         model = mm.MulticlassSVM(tol=TOL, random_state=0, **LIKE_LARANK)
         models = mm.path(model, Z, y[train], CS)

@@ -107,7 +107,7 @@ def main() -> None:
     sizes = [100, 200, 400] if chosen.quick else [1000, 2000, 4000, 8000, 16_000]
     ranks = [10, 20, 40] if chosen.quick else [64, 128, 256, 512, 1024]
     X, y = mnist.load(sizes[-1])
-    Z = KernelMap(gamma=GAMMA, n_basis=ranks[-1]).fit_transform(X)
+    Z = KernelMap(gamma=GAMMA, n_components=ranks[-1]).fit_transform(X)
     measure(Z, y, sizes[0], ranks[0])  # compiles or loads the kernels
     found = {
         "n": [measure(Z, y, n, ranks[-2]) for n in sizes],

@@ -40,7 +40,7 @@ def main(picture: str = "labels_in_part.png") -> None:
     words = make_digit_words(n_train=400, n_test=400, noise=0.4)
     X, y = words.X_train, [np.asarray(word).tolist() for word in words.y_train]
     test = words.X_test, [np.asarray(word).tolist() for word in words.y_test]
-    right: dict[str, list[float]] = {"alternate": [], "convex": [], "whole words": []}
+    right: dict[str, list[float]] = {"cccp": [], "convex": [], "whole words": []}
     for share in HIDDEN:
         part = hide(y, share, rng)
         known = sum(label is not None for word in part for label in word)
@@ -50,10 +50,10 @@ def main(picture: str = "labels_in_part.png") -> None:
             if name == "whole words":
                 model.fit(X[:n_whole], y[:n_whole])
             else:
-                model.set_params(partial=name, max_rounds=30).fit(X, part)
+                model.set_params(partial_labels=name, max_rounds=30).fit(X, part)
             scores.append(model.score(*test))
             print(f"{share:.0%} hidden, {name}: {scores[-1]:.3f}")
-            if name == "alternate":
+            if name == "cccp":
                 last = model
 
     full = mm.SequenceTagger(C=0.1, random_state=0).fit(X, y)

@@ -86,7 +86,7 @@ def matchings(n_left, n_right, partial):
 def matching_case(
     rng, *, loss="hamming", sizes=((2, 3), (3, 2), (1, 1), (3, 3)), n_inputs=2, **options
 ):
-    partial = options.get("partial", False)
+    partial = options.get("allow_unmatched", False)
     X = [rng.normal(size=(a, b, n_inputs)) for a, b in sizes]
     listed = [list(matchings(a, b, partial)) for a, b in sizes]
     Y = [np.array(ys[rng.integers(len(ys))]) for ys in listed]

@@ -148,7 +148,7 @@ KINDS = {
     "aligner": Kind(lambda **p: mm.SequenceAligner(mode="global", **p), ALIGNED, MORE_ALIGNED),
     "homologues": Kind(mm.HomologyRanker, candidates(*ALIGNED), candidates(*MORE_ALIGNED)),
     "matcher": Kind(
-        lambda **p: mm.SetMatcher(partial=True, **p), matchings(2, 3, 2), matchings(3, 3, 4)
+        lambda **p: mm.SetMatcher(allow_unmatched=True, **p), matchings(2, 3, 2), matchings(3, 3, 4)
     ),
     "labels": Kind(mm.TreeLabeler, nodes(3, 2, 3), nodes(4, 3, 2)),
     "positions": Kind(lambda **p: mm.PartLocator(patch=3, **p), images(3, 8), images(4, 9)),

@@ -478,10 +478,10 @@ STRUCTURES = {
         NODE_LOSSES,
         drawn(
             sizes(n_inputs=(1, 3)),
-            flags("partial", "fit_intercept"),
+            flags("allow_unmatched", "fit_intercept"),
             sizes=st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3)), min_size=1, max_size=3),
         ),
-        training=({}, {"partial": True, "fit_intercept": True}),
+        training=({}, {"allow_unmatched": True, "fit_intercept": True}),
         scale=0.3,
         k_best=never,
         refusal="AssignmentProblem has no search for the k best outputs",

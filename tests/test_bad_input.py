@@ -470,7 +470,7 @@ def test_heads_and_parameters_of_parsers():
     sentence = [("a", "A"), ("b", "B")]
     with pytest.raises(ValueError, match="expected the number of its head"):
         mm.DependencyParser(hash_bits=8).fit([sentence], [[2, 2**70]])
-    for name in ("max_length", "min_word_count"):
+    for name in ("max_sentence_length", "min_word_count"):
         with pytest.raises(ValueError, match=f"{name} must be .*at least 0, got 'x'"):
             mm.GrammarParser(**{name: "x"}).fit(["(S (A a))"])
 

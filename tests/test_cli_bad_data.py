@@ -80,7 +80,7 @@ def test_training_files(task, text, message, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("task", "options", "message"),
     [
-        ("segment", ["--max-length", "0"], None),
+        ("segment", ["--max-segment-length", "0"], None),
         ("depend", ["--hash-bits", "50"], "--hash-bits must be from 8 to 30, got 50"),
         ("ordinal", ["--grades", "a"], "--grades must be 2 different ones or more"),
         ("ordinal", ["--grades", "a,,b"], "--grades must be 2 different ones or more"),

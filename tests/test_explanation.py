@@ -372,12 +372,12 @@ def test_sets_of_labels(edges):
             assert compared.margin == pytest.approx(best - score(x, own), abs=1e-9)
 
 
-@pytest.mark.parametrize("partial", [True, False])
-def test_partners(partial):
+@pytest.mark.parametrize("allow_unmatched", [True, False])
+def test_partners(allow_unmatched):
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(*shape, 2)) for shape in ((2, 3), (3, 3), (3, 2), (1, 1))]
     y = [rng.permutation(x.shape[1])[: len(x)] for x in X[:2]]
-    model = mm.SetMatcher(partial=partial, random_state=0).fit(X[:2], y)
+    model = mm.SetMatcher(allow_unmatched=allow_unmatched, random_state=0).fit(X[:2], y)
     model.coef_ = rng.normal(size=model.coef_.shape)
     for x in X:
         n_pairs = min(x.shape[:2])
@@ -385,7 +385,7 @@ def test_partners(partial):
             np.array(own)
             for own in itertools.product(range(-1, x.shape[1]), repeat=len(x))
             for used in [[j for j in own if j >= 0]]
-            if len(set(used)) == len(used) and (partial or len(used) == n_pairs)
+            if len(set(used)) == len(used) and (allow_unmatched or len(used) == n_pairs)
         ]
         scores = [model.coef_ @ model._matcher.joint_feature(x, own) for own in every]
         found = model.explain(x)
@@ -471,7 +471,7 @@ def test_segments(options):
     model = mm.SequenceSegmenter(tol=0.1, random_state=0, **options).fit(X, y)
     model.coef_ = rng.normal(size=model.coef_.shape)
     for x in X:
-        every = all_segmentations(len(x), model.max_lengths_)
+        every = all_segmentations(len(x), model.max_segment_lengths_)
         problem = model._problem(*model._coded(TokenInputs.of(model).packed([x]), [[]]))
         coded = [[(s, e, "ab".index(label)) for s, e, label in own] for own in every]
         scores = [
@@ -492,5 +492,5 @@ def test_segments(options):
             assert compared.margin == pytest.approx(max(scores) - scores[k], abs=1e-9)
     with pytest.raises(ValueError, match="not among the labels"):
         model.explain(X[0], [(0, 1, "z")])
-    with pytest.raises(ValueError, match="more than max_length"):
+    with pytest.raises(ValueError, match="more than max_segment_length"):
         model.explain(X[0], [(0, 2, "b")])

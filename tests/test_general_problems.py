@@ -120,7 +120,7 @@ def test_relaxations_refuse_what_they_cannot():
         (mm.AssignmentProblem(), [PAIRS], [[0]], r"example 0: there are 2 left items; expected"),
         (mm.AssignmentProblem(), [PAIRS], [[0, 3]], r"partner of left item 1 is 3; .* 0 to 2"),
         (mm.AssignmentProblem(), [PAIRS], [[1, 1]], r"right item 1 is the partner of several"),
-        (mm.AssignmentProblem(), [PAIRS], [[1, -1]], r"1 pairs of 2 .* need partial=True"),
+        (mm.AssignmentProblem(), [PAIRS], [[1, -1]], r"1 pairs of 2 .* need allow_unmatched=True"),
         (mm.AssignmentProblem(), [PAIRS], [[0.5, 1]], r"expected as many numbers"),
         (
             mm.AssignmentProblem(),
@@ -209,7 +209,7 @@ def test_matchers():
     problem = mm.AssignmentProblem(fit_intercept=True)
     same = mm.StructuralSVM(problem, random_state=0).fit(X[:15], Y[:15])
     assert np.array_equal(same.coef_, model.coef_)
-    alone = mm.SetMatcher(partial=True).fit([X[0], X[1][:0]], [[-1, 0, 1, 2], []])
+    alone = mm.SetMatcher(allow_unmatched=True).fit([X[0], X[1][:0]], [[-1, 0, 1, 2], []])
     assert len(alone.predict([X[1][:0]])[0]) == 0
     with pytest.raises(ValueError, match="pairs have 2 features, but the model was trained with 3"):
         model.predict([np.ones((2, 2, 2))])

@@ -156,7 +156,7 @@ def test_span_features_tell_apart_what_rules_cannot():
 
 
 def test_fallback_trees_are_flagged():
-    parser = mm.GrammarParser(max_length=7, random_state=0).fit(TREES)
+    parser = mm.GrammarParser(max_sentence_length=7, random_state=0).fit(TREES)
     unknown_tag = [("what", "WP"), ("?", ".")]
     odd, long, fine = ["NN", "DT"], ["DT"] * 8, SENTENCES[0]
     trees = parser.predict([unknown_tag, odd, long, fine])
@@ -184,7 +184,7 @@ def test_words_for_tags_are_noticed():
 
 def test_long_sentences_are_left_out_of_training(caplog):
     with caplog.at_level(logging.WARNING, "maxmargin"):
-        parser = mm.GrammarParser(max_length=4, random_state=0)
+        parser = mm.GrammarParser(max_sentence_length=4, random_state=0)
         parser.fit(TREES, sample_weight=[1.0, 2.0, 3.0, 4.0])
     assert "3 of 4 sentences" in caplog.text
     assert not any("PP" in parser.grammar_.describe(r) for r in range(parser.grammar_.n_rules))
@@ -227,7 +227,7 @@ def test_relative_frequencies():
         ({"terminals": "letters"}, TREES, None, "terminals must be"),
         ({"vertical": 0}, TREES, None, "vertical must be"),
         ({"horizontal": -1}, TREES, None, "horizontal must be"),
-        ({"max_length": 2}, TREES, None, "no sentence has at most"),
+        ({"max_sentence_length": 2}, TREES, None, "no sentence has at most"),
         ({}, [], None, "at least one tree"),
         ({}, [*TREES, "(S (NP"], None, "tree 4: .*never closed"),
         ({}, [*TREES, "(S (-NONE- *))"], None, "tree 4: no words"),

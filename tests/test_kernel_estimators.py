@@ -115,8 +115,8 @@ def test_measures():
 
 
 def test_low_rank_is_the_optimum_of_its_own_matrix():
-    model = mm.MulticlassSVM(2.0, n_basis=6, **RBF, **EXACT).fit(X, CLASSES)
-    basis = KernelMap("rbf", gamma=GAMMA, n_basis=6).fit(X).basis_indices_
+    model = mm.MulticlassSVM(2.0, n_components=6, **RBF, **EXACT).fit(X, CLASSES)
+    basis = KernelMap("rbf", gamma=GAMMA, n_components=6).fit(X).basis_indices_
     approximation = K[:, basis] @ np.linalg.inv(K[basis][:, basis]) @ K[basis]
     planes = all_planes(
         MulticlassTwin(root(approximation)[0], CLASSES, 3, fit_intercept=True), Formulation()
@@ -132,17 +132,19 @@ def test_low_rank_is_the_optimum_of_its_own_matrix():
 def test_supports_are_those_of_a_kernel_map(kind, monkeypatch, tmp_path):
     """Classes of inputs reach it, and the model is made of its basis."""
     monkeypatch.setattr(kernel_map, "LEAST", 2)
-    options = {"n_basis": 4, "basis": "supports", **RBF, **EXACT}
+    options = {"n_components": 4, "basis": "supports", **RBF, **EXACT}
     y = {"classes": CLASSES, "chains": LABELS, "measures": CLASSES == 1}[kind]
     if kind == "chains":
         model = mm.SequenceTagger(2.0, **options).fit(sequences(X), sequences(y))
     else:
         estimator = mm.MulticlassSVM if kind == "classes" else mm.PerformanceSVM
         model = estimator(2.0, **options).fit(X, y)
-    mapping = KernelMap("rbf", gamma=GAMMA, n_basis=4, basis="supports", random_state=0).fit(X, y)
+    mapping = KernelMap("rbf", gamma=GAMMA, n_components=4, basis="supports", random_state=0).fit(
+        X, y
+    )
     assert model.support_.tolist() == mapping.basis_indices_.tolist()
     assert model.kernel_report_.trace_residual == mapping.trace_residual_
-    other = KernelMap("rbf", gamma=GAMMA, n_basis=4, basis="supports", random_state=0)
+    other = KernelMap("rbf", gamma=GAMMA, n_components=4, basis="supports", random_state=0)
     assert other.fit(X, np.sort(y)).basis_indices_.tolist() != model.support_.tolist()
     model.save(tmp_path / "model.mm")
     loaded, new = mm.load(tmp_path / "model.mm"), [NEW] if kind == "chains" else NEW
@@ -204,7 +206,7 @@ def test_two_classes_have_one_row_of_coefficients():
 def test_files(kind, tmp_path, digits):
     inputs, y = digits
     train, test = inputs[:150], inputs[150:250]
-    options = dict(RBF, kernel="rbf", n_basis=100)
+    options = dict(RBF, kernel="rbf", n_components=100)
     if kind == "sparse":
         train, test = sp.csr_matrix(train), sp.csr_matrix(test)
     if kind == "precomputed":
@@ -307,7 +309,7 @@ def test_paths_of_C(digits):
     ]
     scores = [search.cv_results_["split1_test_score"] for search in folds]
     assert np.array_equal(*scores)
-    search = mm.SearchCV(mm.SequenceTagger(n_basis=8, **RBF), [0.1, 1.0], cv=2)
+    search = mm.SearchCV(mm.SequenceTagger(n_components=8, **RBF), [0.1, 1.0], cv=2)
     search.fit(sequences(X), sequences(LABELS))
     assert len(search.predict(sequences(NEW[:16]))) == 5
 
@@ -347,8 +349,8 @@ def test_a_fit_replaces_all_of_the_one_before():
 def test_pipelines_and_searches(digits):
     inputs, y = digits[0][:150], digits[1][:150]
     model = make_pipeline(StandardScaler(), mm.MulticlassSVM(kernel="rbf", random_state=0))
-    search = GridSearchCV(model, {"multiclasssvm__n_basis": [5, 80]}, cv=3).fit(inputs, y)
-    assert search.best_params_ == {"multiclasssvm__n_basis": 80}
+    search = GridSearchCV(model, {"multiclasssvm__n_components": [5, 80]}, cv=3).fit(inputs, y)
+    assert search.best_params_ == {"multiclasssvm__n_components": 80}
 
 
 def test_described_classes_and_weights_of_examples():
@@ -391,7 +393,7 @@ def test_online_solvers(solver, digits):
     [
         ({"kernel": "gauss"}, "kernel must be one of 'linear', 'poly', 'rbf', 'precomputed'"),
         ({"kernel": "rbf", "gamma": -1}, "gamma must be finite and >= 0, got -1"),
-        ({"kernel": "rbf", "n_basis": 0}, "n_basis must be None or a whole number >= 1"),
+        ({"kernel": "rbf", "n_components": 0}, "n_components must be None or a whole number >= 1"),
         ({"kernel": "rbf", "basis": "few"}, "basis must be one of"),
         ({"kernel": "precomputed"}, r"square matrix; got shape \(16, 3\)"),
     ],

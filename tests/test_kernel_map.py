@@ -43,7 +43,7 @@ def make(kernel, **parameters):
     return KernelMap(kernel, gamma=0.3, degree=2, coef0=1.0, **parameters)
 
 
-@pytest.mark.parametrize("model", [KernelMap(), KernelMap(n_basis=5, basis="supports")])
+@pytest.mark.parametrize("model", [KernelMap(), KernelMap(n_components=5, basis="supports")])
 def test_check_estimator(model):
     results = check_estimator(model, on_fail=None, on_skip=None)
     assert [r["check_name"] for r in results if r["status"] in ("failed", "xfail")] == []
@@ -80,19 +80,19 @@ def test_full_rank_is_exact(seed, kernel, basis, n, repeated, block):
     seed=st.integers(0, 10**6),
     kernel=st.sampled_from(["poly", "rbf"]),
     basis=st.sampled_from(BASES),
-    n_basis=st.integers(1, 12),
+    n_components=st.integers(1, 12),
     block=st.sampled_from([2, 128]),
 )
-def test_the_residual_is_a_bound(seed, kernel, basis, n_basis, block):
+def test_the_residual_is_a_bound(seed, kernel, basis, n_components, block):
     X = rows(seed, 40)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pivoted_cholesky, "BLOCK", block)
         patch.setattr(kernel_map, "LEAST", 4)
-        fitted = make(kernel, n_basis=n_basis, basis=basis, random_state=seed)
+        fitted = make(kernel, n_components=n_components, basis=basis, random_state=seed)
         Z = fitted.fit_transform(X, classes(X))
     K = values(kernel, X)
     missing = K - Z @ Z.T
-    assert Z.shape == (40, n_basis) == (40, len(set(fitted.basis_indices_.tolist())))
+    assert Z.shape == (40, n_components) == (40, len(set(fitted.basis_indices_.tolist())))
     assert fitted.trace_residual_ == pytest.approx(np.trace(missing))
     assert fitted.trace_residual_share_ == pytest.approx(np.trace(missing) / np.trace(K))
     assert np.linalg.eigvalsh(missing)[0] > -1e-9 * np.trace(K)
@@ -108,12 +108,12 @@ def test_greedy_pivots_are_near_the_worst_rows(monkeypatch):
     monkeypatch.setattr(pivoted_cholesky, "BLOCK", 8)
     X = rows(0, 200)
     K = values("rbf", X)
-    Z = (fitted := make("rbf", n_basis=60)).fit_transform(X)
+    Z = (fitted := make("rbf", n_components=60)).fit_transform(X)
     for m, pivot in enumerate(fitted.basis_indices_):
         left = np.diag(K) - (Z[:, :m] ** 2).sum(axis=1)
         assert left[pivot] >= 0.5 * left.max()
     # So the error is less than that of rows drawn at random.
-    drawn = make("rbf", n_basis=60, basis="random", random_state=0).fit(X)
+    drawn = make("rbf", n_components=60, basis="random", random_state=0).fit(X)
     assert fitted.trace_residual_ < drawn.trace_residual_
 
 
@@ -124,7 +124,7 @@ def test_kmeans_draws_rows_far_from_each_other():
     found = {"random": 0, "kmeans++": 0}
     for basis in found:
         for seed in range(10):
-            drawn = KernelMap(n_basis=24, basis=basis, gamma=0.01, random_state=seed).fit(X)
+            drawn = KernelMap(n_components=24, basis=basis, gamma=0.01, random_state=seed).fit(X)
             found[basis] += len(set(clusters[drawn.basis_indices_].tolist()))
     assert found["kmeans++"] >= 58 and found["random"] <= 40
 
@@ -136,11 +136,11 @@ def test_supports_are_rows_near_the_boundary():
     distance = np.abs(X[:, 0])
     far = {}
     for basis in BASES:
-        fitted = KernelMap(gamma=1.0, n_basis=30, basis=basis, random_state=0).fit(X, y)
+        fitted = KernelMap(gamma=1.0, n_components=30, basis=basis, random_state=0).fit(X, y)
         far[basis] = float(np.median(distance[fitted.basis_indices_]))
     assert far["supports"] < 0.1 < 0.5 < min(far[basis] for basis in BASES[:-1])
     # Any names of classes do, and any kernel that has values.
-    named = KernelMap(gamma=1.0, n_basis=30, basis="supports", random_state=0)
+    named = KernelMap(gamma=1.0, n_components=30, basis="supports", random_state=0)
     expected = named.fit(X, y).basis_indices_
     assert np.array_equal(named.fit(X, np.array(["no", "yes"])[y]).basis_indices_, expected)
     given_values = clone(named).set_params(kernel="precomputed").fit(rbf_kernel(X, gamma=1.0), y)
@@ -154,10 +154,12 @@ def test_supports_that_say_too_little():
     """A basis goes on with other rows where nothing is left of those near the boundary."""
     X = np.concatenate([np.zeros((60, 3)), np.repeat(np.eye(3), 20, axis=0)])
     y = np.repeat([0, 1, 0, 1], [30, 30, 30, 30])  # only the first 60 are confused
-    fitted = KernelMap("linear", n_basis=3, basis="supports", random_state=0)
+    fitted = KernelMap("linear", n_components=3, basis="supports", random_state=0)
     Z = fitted.fit_transform(X, y)
     assert np.allclose(Z @ Z.T, X @ X.T)
-    one_class = KernelMap(n_basis=5, basis="supports", random_state=0).fit(rows(0, 200), [1] * 200)
+    one_class = KernelMap(n_components=5, basis="supports", random_state=0).fit(
+        rows(0, 200), [1] * 200
+    )
     assert len(one_class.basis_indices_) == 5
 
 
@@ -172,25 +174,26 @@ def test_the_same_seed_gives_the_same_bits(basis):
     X = rows(0, 300)
     y = classes(X)
     first, second = (
-        make("rbf", n_basis=50, basis=basis, random_state=3).fit_transform(X, y) for _ in range(2)
+        make("rbf", n_components=50, basis=basis, random_state=3).fit_transform(X, y)
+        for _ in range(2)
     )
     assert np.array_equal(first, second)
-    other = make("rbf", n_basis=50, basis=basis, random_state=4).fit_transform(X, y)
+    other = make("rbf", n_components=50, basis=basis, random_state=4).fit_transform(X, y)
     assert np.array_equal(first, other) == (basis == "pivots")
 
 
 def test_named_precomputed_and_own_kernels_are_the_same():
     X, new = rows(0, 60), rows(1, 9)
-    named = KernelMap("poly", gamma=0.3, degree=2, coef0=1.0, n_basis=10)
+    named = KernelMap("poly", gamma=0.3, degree=2, coef0=1.0, n_components=10)
     params = {"gamma": 0.3, "degree": 2, "coef0": 1.0}
-    own = KernelMap(polynomial_kernel, kernel_params=params, n_basis=10)
+    own = KernelMap(polynomial_kernel, kernel_params=params, n_components=10)
     K, across = values("poly", X), values("poly", new, X)
-    given_values = KernelMap("precomputed", n_basis=10)
+    given_values = KernelMap("precomputed", n_components=10)
     Z = named.fit_transform(X)
     assert np.allclose(own.fit_transform(X), Z) and np.allclose(given_values.fit_transform(K), Z)
     assert np.allclose(own.transform(new), named.transform(new))
     assert np.allclose(given_values.transform(across), named.transform(new))
-    sparse = KernelMap("precomputed", n_basis=10).fit(sp.csr_matrix(K))
+    sparse = KernelMap("precomputed", n_components=10).fit(sp.csr_matrix(K))
     assert np.allclose(sparse.transform(sp.csr_matrix(across)), named.transform(new))
 
 
@@ -224,14 +227,14 @@ def test_single_precision_stays_single():
 
 def test_rows_are_transformed_some_at_a_time(monkeypatch):
     X = rows(0, 50)
-    Z = (fitted := make("rbf", n_basis=9)).fit_transform(X)
+    Z = (fitted := make("rbf", n_components=9)).fit_transform(X)
     monkeypatch.setattr(kernel_basis, "VALUES_AT_A_TIME", 40)
     assert np.allclose(fitted.transform(X), Z)
 
 
 def test_coefficients_are_those_of_the_basis():
     X, new = rows(0, 40), rows(1, 5)
-    fitted = make("rbf", n_basis=12).fit(X)
+    fitted = make("rbf", n_components=12).fit(X)
     w = rows(2, 12, 3)
     across = values("rbf", new, X[fitted.basis_indices_])
     assert np.allclose(across @ fitted.coefficients(w), fitted.transform(new) @ w)
@@ -240,7 +243,7 @@ def test_coefficients_are_those_of_the_basis():
 def test_in_pipelines_and_before_other_learners():
     X = rows(0, 120)
     y = (np.abs(X[:, 0]) > 0.7).astype(int)
-    model = make_pipeline(KernelMap(gamma=0.5, n_basis=60), LinearSVC(C=10.0)).fit(X, y)
+    model = make_pipeline(KernelMap(gamma=0.5, n_components=60), LinearSVC(C=10.0)).fit(X, y)
     assert model.score(X, y) > 0.9 > LinearSVC(C=10.0).fit(X, y).score(X, y)
     assert list(model[:-1].get_feature_names_out()[:2]) == ["kernelmap0", "kernelmap1"]
     assert clone(model).fit(X, y).score(X, y) == model.score(X, y)
@@ -265,8 +268,8 @@ def test_in_pipelines_and_before_other_learners():
         ({"kernel": "poly", "degree": 999}, "value of row .* with itself is inf"),
         ({"kernel": "poly", "coef0": np.inf}, "coef0 must be a finite number, got inf"),
         ({"kernel": laplacian_kernel, "kernel_params": 3}, "kernel_params must be a dict, got 3"),
-        ({"n_basis": 0}, "n_basis must be None or a whole number >= 1, got 0"),
-        ({"n_basis": 2.0}, "n_basis must be None or a whole number >= 1, got 2.0"),
+        ({"n_components": 0}, "n_components must be None or a whole number >= 1, got 0"),
+        ({"n_components": 2.0}, "n_components must be None or a whole number >= 1, got 2.0"),
         ({"basis": "best"}, "basis must be one of .*got 'best'"),
         ({"tol": -1}, "tol must be at least 0 and below 1, got -1"),
         ({"kernel": "precomputed"}, r"square matrix; got shape \(30, 4\)"),

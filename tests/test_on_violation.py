@@ -134,7 +134,11 @@ SEGMENTED = [[(0, 2, "P")], [(0, 3, "P")], [(1, 2, "L")]]
 
 def segmenter(**parameters):
     return mm.SequenceSegmenter(
-        features=WindowFeatures(["w[0]"]), random_state=0, tol=1e-6, max_length=2, **parameters
+        features=WindowFeatures(["w[0]"]),
+        random_state=0,
+        tol=1e-6,
+        max_segment_length=2,
+        **parameters,
     )
 
 
@@ -142,7 +146,9 @@ def test_segments_that_are_too_long():
     X = [["a", "b"], ["a", "b", "c"], ["c", "a"]]
     with pytest.raises(ValueError, match=r"sequence 1: .* 3 tokens.*1 of 3 sequences.*'drop'"):
         segmenter().fit(X, SEGMENTED)
-    with pytest.warns(UserWarning, match="1 of 3 sequences have longer segments than max_length"):
+    with pytest.warns(
+        UserWarning, match="1 of 3 sequences have longer segments than max_segment_length"
+    ):
         found = segmenter(on_violation="drop").fit(X, SEGMENTED, sample_weight=[1.0, 2.0, 3.0])
     fitted = WindowFeatures(["w[0]"]).fit(X)
     some = [0, 2]
@@ -170,9 +176,9 @@ def test_segments_on_the_command_line(tmp_path, capsys):
     data, model = tmp_path / "train.txt", str(tmp_path / "m.mm")
     data.write_text("a B-P\nb I-P\n\na B-P\nb I-P\nc I-P\n\nc O\na B-L\n")
     train = ["train", "segment", str(data), "-o", model, "-q"]
-    assert main([*train, "--max-length", "2"]) == 0
+    assert main([*train, "--max-segment-length", "2"]) == 0
     assert "1 of 3 sequences have longer segments than" in capsys.readouterr().err
-    assert main([*train, "--max-length", "2", "--on-violation", "raise"]) == 1
-    assert "has 3 tokens, more than --max-length, 2" in capsys.readouterr().err
-    assert main([*train, "--max-length", "2", "--on-violation", "repair"]) == 2
+    assert main([*train, "--max-segment-length", "2", "--on-violation", "raise"]) == 1
+    assert "has 3 tokens, more than --max-segment-length, 2" in capsys.readouterr().err
+    assert main([*train, "--max-segment-length", "2", "--on-violation", "repair"]) == 2
     assert main([*train, "--on-violation", "drop"]) == 2

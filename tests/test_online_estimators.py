@@ -262,11 +262,11 @@ def test_labels_of_later_pieces():
     X, y = KINDS["segmenter"].first
     model = mm.SequenceSegmenter(solver="sgd", random_state=0)
     model.partial_fit(X, y, classes=["a", "b", "c"])
-    assert model.max_lengths_ == {"a": 2, "b": 2, "c": 1}
+    assert model.max_segment_lengths_ == {"a": 2, "b": 2, "c": 1}
     model.partial_fit(X[:1], [[(1, 2, "c")]])
     with pytest.raises(ValueError, match=r"sequence 0, segment 1: label 'd' is not among"):
         model.partial_fit(X[:1], [[(0, 1, "a"), (1, 2, "d")]])
-    with pytest.raises(ValueError, match=r"sequence 0: segment .* more than max_length, 1"):
+    with pytest.raises(ValueError, match=r"sequence 0: segment .* more than max_segment_length, 1"):
         model.partial_fit(X[:1], [[(1, 3, "c")]])
     sets = mm.MultilabelSVM(solver="sgd", random_state=0).partial_fit(*KINDS["sets"].first)
     with pytest.raises(ValueError, match="y has 2 labels, the model 4"):

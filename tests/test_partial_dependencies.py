@@ -123,7 +123,7 @@ def test_the_parser_learns_from_heads_known_in_part():
     heads = [[arc and arc[0] for arc in tree] for tree in part]
     assert plain.fit(X, heads).score(X, [[h for h, _ in tree] for tree in y]) > 0.95
     full = mm.DependencyParser(**options).fit(X, y)
-    again = mm.DependencyParser(partial="convex", **options).fit(X, y)
+    again = mm.DependencyParser(partial_labels="convex", **options).fit(X, y)
     assert np.array_equal(full.coef_, again.coef_) and not hasattr(full, "rounds_")
 
 

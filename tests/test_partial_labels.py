@@ -236,7 +236,7 @@ def test_known_labels_go_the_ordinary_way(solver):
     """Whatever is set for labels known in part, all labels known give the same bits."""
     X, y, _ = make_sentences()
     plain = tagger(solver=solver).fit(X, y)
-    other = tagger(solver=solver, partial="convex", max_rounds=3).fit(X, y)
+    other = tagger(solver=solver, partial_labels="convex", max_rounds=3).fit(X, y)
     assert np.array_equal(plain.coef_, other.coef_)
     assert not hasattr(plain, "rounds_")
 
@@ -261,7 +261,7 @@ def test_learns_from_labels_known_in_part():
     full = tagger(tol=1e-3).fit(X, y)
     assert model.score(test_X, test_y) > wrong.score(test_X, test_y) + 0.03
     assert model.score(test_X, test_y) > full.score(test_X, test_y) - 0.04
-    convex = tagger(tol=1e-3, partial="convex").fit(X, part)
+    convex = tagger(tol=1e-3, partial_labels="convex").fit(X, part)
     assert len(convex.rounds_) == 1
     assert model.rounds_[0] == convex.rounds_[0] and len(model.rounds_) > 1
     assert model.rounds_[-1].objective < convex.rounds_[0].objective
@@ -285,7 +285,7 @@ def test_weights_of_sequences_and_files(tmp_path):
     part[3] = [None] * len(X[3])
     weights = np.ones(20)
     weights[[1, 5]] = 2.0
-    options = {"tol": 1e-6, "partial": "convex"}
+    options = {"tol": 1e-6, "partial_labels": "convex"}
     weighted = tagger(**options).fit(X, part, sample_weight=weights)
     twice = tagger(**options).fit([*X, X[1], X[5]], [*part, part[1], part[5]])
     assert weighted.result_.primal == pytest.approx(twice.result_.primal, rel=1e-5)
@@ -297,7 +297,7 @@ def test_weights_of_sequences_and_files(tmp_path):
     weighted.save(tmp_path / "model.mm")
     loaded = mm.load(tmp_path / "model.mm")
     assert loaded.predict(X) == weighted.predict(X)
-    assert clone(loaded).get_params()["partial"] == "convex"
+    assert clone(loaded).get_params()["partial_labels"] == "convex"
 
 
 def test_what_cannot_be_completed():
@@ -330,7 +330,11 @@ def test_repairs_leave_alone_what_may_continue_something():
         ([["O", None], [["B-X"]]], {}, r"sequence 1, token 0: label \['B-X'\] is not hashable"),
         ([["O", None], ["O"]], {}, "y has only one label"),
         ([[{"O", "B-X"}, None], [None]], {}, "y says nothing: any label of any token of all 2 seq"),
-        ([["O", None], ["B-X"]], {"partial": "mean"}, "partial must be 'alternate' or 'convex'"),
+        (
+            [["O", None], ["B-X"]],
+            {"partial_labels": "mean"},
+            "partial_labels must be 'cccp' or 'convex'",
+        ),
         ([["O", None], ["B-X"]], {"max_rounds": 0}, "max_rounds must be a whole number >= 1"),
         ([["O", None], ["B-X"]], {"slack": "none", "solver": "n_slack"}, "need slacks"),
     ],
@@ -518,12 +522,12 @@ def test_trees_and_parts_that_are_known_in_part():
     model = mm.TreeLabeler(**options).fit(X[:100], part[:100])
     full = mm.TreeLabeler(**options).fit(X[:100], names[:100])
     assert model.score(X[100:], names[100:]) > full.score(X[100:], names[100:]) - 0.1 > 0.6
-    again = mm.TreeLabeler(partial="convex", **options).fit(X[:100], names[:100])
+    again = mm.TreeLabeler(partial_labels="convex", **options).fit(X[:100], names[:100])
     assert np.array_equal(again.coef_, full.coef_) and not hasattr(full, "rounds_")
     part[3] = [None] * 3
     rest = [i for i in range(100) if i != 3]
     one, other = (
-        mm.TreeLabeler(partial="convex", tree=[(0, 1), (0, 2)], tol=1e-6, **options).fit(
+        mm.TreeLabeler(partial_labels="convex", tree=[(0, 1), (0, 2)], tol=1e-6, **options).fit(
             X[chosen], [part[i] for i in chosen]
         )
         for chosen in (list(range(100)), rest)

@@ -64,7 +64,7 @@ def segmenter_and_data(rng, n_jobs=None):
 
 def scores_of_all(model, x):
     """Scores of all lists of segments of a sequence, by the weights as the docs describe them."""
-    names, lengths = model.classes_.tolist(), model.max_lengths_
+    names, lengths = model.classes_.tolist(), model.max_segment_lengths_
     K, weights = len(names), model.length_weights_
     inputs = np.hstack([x, np.ones((len(x), 1))])
     tokens = inputs @ model.coef_[: 3 * (3 * K + 1)].reshape(3, 3 * K + 1)
@@ -104,7 +104,7 @@ def test_segmenters_list_their_best_segmentations(n_jobs):
 def test_fixed_segments_equal_brute_force():
     rng = np.random.default_rng(1)
     model, _ = segmenter_and_data(rng)
-    labels, longest = model.classes_.tolist(), model.max_lengths_
+    labels, longest = model.classes_.tolist(), model.max_segment_lengths_
     n_choices = 0
     for _ in range(60):
         X = [rng.normal(size=(n, 2)) for n in (4, 2, 5)]
@@ -151,8 +151,8 @@ def test_wrong_fixed_segments():
             [[(2, 4, "b")]],
             r"fixed: sequence 0, segment 0: \(2, 4, 'b'\) is not within the 3 tokens",
         ),
-        ([[(0, 2, "a")]], r"\(0, 2, 'a'\) has 2 tokens, more than max_lengths_ allows: 1"),
-        ([[(0, 2, {"a", "c"})]], "has 2 tokens, more than max_lengths_ allows: 1"),
+        ([[(0, 2, "a")]], r"\(0, 2, 'a'\) has 2 tokens, more than max_segment_lengths_ allows: 1"),
+        ([[(0, 2, {"a", "c"})]], "has 2 tokens, more than max_segment_lengths_ allows: 1"),
         ([[(0, 1, "z")]], r"'z' is not a label; expected one of \['a', 'b', 'c'\]"),
         ([[(0, 1, set())]], "the set is empty"),
         ([[(0, 1)]], r"fixed: sequence 0, segment 0: expected \(start, stop, label\)"),
@@ -205,7 +205,7 @@ def test_matchings_equal_brute_force(allow_unmatched):
     shapes = [(3, 3), (2, 4), (4, 2), (1, 1), (0, 2), (2, 0)]
     X = [rng.normal(size=(*shape, 2)) for shape in shapes]
     y = [[0, 1, 2], [3, 0], [1, 0, -1, -1], [0], [], [-1, -1]]
-    model = mm.SetMatcher(partial=allow_unmatched, random_state=0).fit(X, y)
+    model = mm.SetMatcher(allow_unmatched=allow_unmatched, random_state=0).fit(X, y)
     n_tied = 0
     for _ in range(10):
         X = [np.round(rng.normal(size=(*shape, 2))) for shape in shapes]

@@ -80,6 +80,23 @@ def test_old_spellings_of_values(name, param, old, new, tmp_path):
     assert getattr(load_model(path)[0], param) == new
 
 
+@pytest.mark.parametrize(
+    "name, old, value, new, now",
+    [
+        ("tagger", "partial", "alternate", "partial_labels", "cccp"),
+        ("dependency", "partial", "convex", "partial_labels", "convex"),
+        ("matcher", "partial", True, "allow_unmatched", True),
+        ("segmenter", "max_length", 7, "max_segment_length", 7),
+        ("grammar", "max_length", 50, "max_sentence_length", 50),
+        ("counted-grammar", "max_length", 50, "max_sentence_length", 50),
+        ("performance", "n_basis", 9, "n_components", 9),
+    ],
+)
+def test_old_names_of_parameters(name, old, value, new, now, tmp_path):
+    path = with_params(SAVED / f"{name}.mm", tmp_path / "old.mm", **{old: value})
+    assert getattr(load_model(path)[0], new) == now
+
+
 def test_words_of_other_parameters_are_left_alone(tmp_path):
     params = {"class_weight": "zero-one"}
     path = with_params(SAVED / "performance.mm", tmp_path / "old.mm", **params)

@@ -85,7 +85,7 @@ def test_segments_are_learned(loss, tmp_path):
 def test_words_strings_dicts_and_matrices():
     model = segmenter(features=WindowFeatures()).fit(WORDS, SEGMENTS)
     assert model.predict(WORDS) == SEGMENTS and model.score(WORDS, SEGMENTS) == 1.0
-    assert model.max_lengths_ == {"where": 3, "who": 1}
+    assert model.max_segment_lengths_ == {"where": 3, "who": 1}
     named = [[{"word": word} for word in words] for words in WORDS]
     assert segmenter(C=10.0).fit(named, SEGMENTS).predict(named) == SEGMENTS
     expected = segmenter().fit(X, Y)
@@ -104,17 +104,20 @@ def test_without_weights_of_last_tokens(tmp_path):
 
 
 def test_lengths_are_learned_or_given():
-    seen = segmenter().fit(X, Y).max_lengths_
+    seen = segmenter().fit(X, Y).max_segment_lengths_
     assert seen == {0: 4, 1: 4}
-    model = segmenter(max_length={1: 7}).fit(X, Y)
-    assert model.max_lengths_ == {0: 4, 1: 7}
+    model = segmenter(max_segment_length={1: 7}).fit(X, Y)
+    assert model.max_segment_lengths_ == {0: 4, 1: 7}
     assert [len(w) for w in model.length_weights_.values()] == [4, 7]
     longest = max(len(x) for x in X)
-    assert segmenter(max_length=10**9).fit(X, Y).max_lengths_ == {0: longest, 1: longest}
+    assert segmenter(max_segment_length=10**9).fit(X, Y).max_segment_lengths_ == {
+        0: longest,
+        1: longest,
+    }
     # Nothing but the length tells where these segments end.
     same = [np.ones((n, 1)) for n in (3, 6, 9)]
     thirds = [[(t, t + 3, "x") for t in range(0, len(x), 3)] for x in same]
-    model = segmenter(C=10.0, max_length=5).fit(same, thirds)
+    model = segmenter(C=10.0, max_segment_length=5).fit(same, thirds)
     assert model.predict(same) == thirds
     assert np.argmax(model.length_weights_["x"]) == 2
     longest = max(
@@ -144,7 +147,7 @@ def test_what_was_learned_can_be_looked_at():
 def test_scikit_learns_tools():
     search = GridSearchCV(segmenter(), {"C": [1e-4, 1.0], "loss": ["hamming"]}, cv=3).fit(X, Y)
     assert search.best_params_["C"] == 1.0 and search.best_score_ > 0.7
-    model = segmenter(max_length=6)
+    model = segmenter(max_segment_length=6)
     assert clone(model).get_params() == model.get_params()
     found = cross_val_predict(model, X, Y, cv=2)
     half = len(X) // 2
@@ -189,11 +192,14 @@ def test_other_wrong_input():
     for parameters, said in (
         ({"loss": "f2"}, "loss must be 'segments', 'hamming', 'f1' or 'zero_one', got 'f2'"),
         (
-            {"max_length": 2},
-            r"sequence 0: segment \(0, 3, 'a'\) has 3 tokens, more than max_length",
+            {"max_segment_length": 2},
+            r"sequence 0: segment \(0, 3, 'a'\) has 3 tokens, more than max_segment_length",
         ),
-        ({"max_length": 0}, "max_length must be a whole number >= 1, got 0"),
-        ({"max_length": {"b": 2}}, "max_length has 'b', which is no label"),
+        ({"max_segment_length": 0}, "max_segment_length must be a whole number >= 1, got 0"),
+        (
+            {"max_segment_length": {"b": 2}},
+            "max_segment_length has 'b', which is not a segment label",
+        ),
     ):
         with pytest.raises(ValueError, match=said):
             segmenter(**parameters).fit(*given)

@@ -163,7 +163,7 @@ def _digits(load: Any, limit: int | None, change: Any, white: float) -> LazyData
 def _of_rank(rank: int, settings: dict[str, Any]) -> Callable[[], Any]:
     """Makes a classifier with so many basis vectors."""
     return lambda: mm.MulticlassSVM(
-        kernel="rbf", n_basis=rank, tol=0.05, random_state=0, **settings
+        kernel="rbf", n_components=rank, tol=0.05, random_state=0, **settings
     )
 
 

@@ -22,10 +22,10 @@ from ..case import Case, Contestant, Options, Outcome, Target
 
 HIDDEN = (0.5, 0.8, 0.9)
 C = 0.1
-ALL, ALTERNATE = "all tags", "alternate"
+ALL, CCCP = "all tags", "cccp"
 #: What is taken for the right tags, and how F1 compares with that of alternation.
 WAYS = {
-    ALTERNATE: "rounds of completing and training (the default)",
+    CCCP: "rounds of completing and training (the default)",
     "convex": "one round",
     "known tokens": "sentences cut at hidden tags",
     "whole sentences": "as many tags, of whole sentences",
@@ -111,13 +111,13 @@ def _targets(ways: Sequence[str]) -> Iterator[Target]:
     for way in (way for way in ("sentences left", "hidden as O") if way in ways):
         yield Target(
             f"F1 of alternation / {way}",
-            ALTERNATE,
+            CCCP,
             "f1",
             "same run",
             at_least=1.0,
             relative_to=(way, "f1"),
         )
-    yield Target("alternate: rounds", ALTERNATE, "rounds")
+    yield Target("cccp: rounds", CCCP, "rounds")
 
 
 def _training(data: Hidden, way: str) -> Callable[[], Outcome]:
@@ -130,7 +130,7 @@ def _training(data: Hidden, way: str) -> Callable[[], Outcome]:
             # Pieces may begin inside of an entity.
             constraints=None if way == "known tokens" else "bio",
             on_violation="repair",
-            partial="convex" if way == "convex" else "alternate",
+            partial_labels="convex" if way == "convex" else "cccp",
             random_state=0,
         ).fit(X, y)
         measures = {"rounds": float(len(getattr(model, "rounds_", [])))}

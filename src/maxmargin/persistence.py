@@ -43,7 +43,13 @@ MOST_RECORDS = 2000  # of a history
 MOST_SMALL, MOST_RATIO = 2**26, 200
 MOST_ZEROS = 2**28  # bytes of weights that are not in a file, in any case
 #: Parameters that earlier versions called otherwise, by estimator; None: of every one.
-OLD_PARAMS: dict[str | None, dict[str, str]] = {}
+OLD_PARAMS: dict[str | None, dict[str, str]] = {
+    None: {"partial": "partial_labels", "n_basis": "n_components"},
+    "GrammarParser": {"max_length": "max_sentence_length"},
+    "PCFGParser": {"max_length": "max_sentence_length"},
+    "SequenceSegmenter": {"max_length": "max_segment_length"},
+    "SetMatcher": {"partial": "allow_unmatched"},
+}
 #: Values that earlier versions spelled otherwise, by the name that the parameter has now.
 OLD_VALUES: dict[str, dict[str, str]] = {
     "loss": {
@@ -60,6 +66,7 @@ OLD_VALUES: dict[str, dict[str, str]] = {
         "recall@precision": "recall_at_precision",
         "average-precision": "average_precision",
     },
+    "partial_labels": {"alternate": "cccp"},
     "solver": {"one-slack": "one_slack", "n-slack": "n_slack", "dcd-light": "dcd_light"},
 }
 SAVED_ESTIMATORS = {entry.name: entry.module for entry in ESTIMATORS if entry.is_saved}

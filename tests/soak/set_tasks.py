@@ -99,7 +99,7 @@ def segments(rng):
     def psi(model, x, found):
         of_tokens = np.zeros((x.shape[1], 3 * K + 1))  # inside, outside, first, last
         follows = np.zeros((K + 1, K + 1))
-        of_lengths = {label: np.zeros(model.max_lengths_[label]) for label in labels}
+        of_lengths = {label: np.zeros(model.max_segment_lengths_[label]) for label in labels}
         tags = tags_of(found, len(x))
         columns = [K if tag is None else labels.index(tag[0]) for tag in tags]
         for t, column in enumerate(columns):
@@ -128,13 +128,13 @@ def segments(rng):
                 tuple(y),
                 partial(psi, model, with_constant(x, intercept)),
                 partial(loss_of, y, len(x)),
-                every_segmentation(len(x), model.max_lengths_),
+                every_segmentation(len(x), model.max_segment_lengths_),
             )
             for x, y in zip(tokens, Y, strict=True)
         ]
 
     X = [sp.csr_matrix(x) for x in tokens] if rng.random() < 0.4 else tokens
-    options = {"loss": loss, "max_length": given_lengths, "fit_intercept": intercept}
+    options = {"loss": loss, "max_segment_length": given_lengths, "fit_intercept": intercept}
     return Task(
         "segments",
         partial(mm.SequenceSegmenter, **options),

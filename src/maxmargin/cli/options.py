@@ -236,7 +236,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "choices": [1, 2, 3],
         "help": "number of previous labels that a transition depends on (default 1)",
     },
-    "max_length": {
+    "max_segment_length": {
         "type": positive,
         "metavar": "N",
         "help": "largest number of tokens in a segment (default: that of the longest segment in "

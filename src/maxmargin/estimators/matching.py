@@ -35,12 +35,12 @@ class SetMatcher(MaxMarginEstimator):
     loss : {"hamming", "normalized_hamming", "zero_one"}, default="hamming"
         What a wrong matching costs: the number of left items with a wrong partner, their share, or
         1 if there are any.
-    partial : bool, default=False
+    allow_unmatched : bool, default=False
         Whether items may stay alone. Without it there are as many pairs as the smaller set has
         items.
     fit_intercept : bool, default=True
         Add a constant feature of pairs: what a pair is worth against two items that stay alone. It
-        has no effect unless matchings are partial.
+        has no effect without ``allow_unmatched``.
     {parameters of MaxMarginEstimator}
 
     Attributes
@@ -67,7 +67,7 @@ class SetMatcher(MaxMarginEstimator):
     """
 
     loss: SlotLoss = "hamming"
-    partial: bool = False
+    allow_unmatched: bool = False
     fit_intercept: bool = True
 
     def fit(
@@ -96,13 +96,15 @@ class SetMatcher(MaxMarginEstimator):
         if len(X) == 0:
             raise ValueError("expected at least one example, found none")
         self._matcher = AssignmentProblem(
-            self.loss, partial=bool(self.partial), fit_intercept=bool(self.fit_intercept)
+            self.loss,
+            allow_unmatched=bool(self.allow_unmatched),
+            fit_intercept=bool(self.fit_intercept),
         )
         problem = self._matcher.bind(X, y)
         self.n_features_in_ = int(problem.X[0].shape[2])
         weights = as_sample_weights(sample_weight)
         arrays = (*problem.X, *map(np.asarray, y))
-        data = (len(X), self.loss, self.partial, self.fit_intercept, *arrays)
+        data = (len(X), self.loss, self.allow_unmatched, self.fit_intercept, *arrays)
         return TrainingSet(lambda: problem, data, weights)
 
     def predict(self, X: Sequence[Any]) -> list[Ints]:
@@ -245,13 +247,13 @@ class SetMatcher(MaxMarginEstimator):
     def _get_state(self) -> MatcherState:
         """See `Savable`."""
         matcher = self._matcher
-        return MatcherState(self.n_features_in_, matcher.partial, matcher.fit_intercept)
+        return MatcherState(self.n_features_in_, matcher.allow_unmatched, matcher.fit_intercept)
 
     def _set_state(self, state: MatcherState) -> None:
         """See `Savable`."""
         self.n_features_in_ = state.n_features
         self._matcher = AssignmentProblem(
-            self.loss, partial=state.partial, fit_intercept=state.fit_intercept
+            self.loss, allow_unmatched=state.partial, fit_intercept=state.fit_intercept
         )
 
     def _n_weights(self) -> int:

@@ -359,7 +359,7 @@ class Trainer(Generic[Estimator]):
                 _formulation(model, examples),
                 C,
                 sample_weight=weights,
-                max_rounds=1 if model.partial == "convex" else int(model.max_rounds),
+                max_rounds=1 if model.partial_labels == "convex" else int(model.max_rounds),
                 tol=TOL if model.tol is None else float(model.tol),
                 callbacks=callbacks,
             )
@@ -368,7 +368,7 @@ class Trainer(Generic[Estimator]):
         model.rounds_ = found.rounds
         _warn_unless_converged(found.result, self.solver)
         is_told = not found.result.converged or found.result.status == "interrupted"
-        if model.partial == "alternate" and not found.settled and not is_told:
+        if model.partial_labels == "cccp" and not found.settled and not is_told:
             from sklearn.exceptions import ConvergenceWarning
 
             n_rounds = len(found.rounds)

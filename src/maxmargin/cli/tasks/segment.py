@@ -41,7 +41,7 @@ class SegmentTask(Task):
         "templates",
         "label_column",
         "min_count",
-        "max_length",
+        "max_segment_length",
         "on_violation",
         "separator",
     )
@@ -49,7 +49,7 @@ class SegmentTask(Task):
     option_help = MappingProxyType(
         {
             "on_violation": "what to do with training sequences that have segments longer than "
-            "--max-length: end with an error (raise) or leave them out (drop, the default)"
+            "--max-segment-length: end with an error (raise) or leave them out (drop, the default)"
         }
     )
 
@@ -69,8 +69,8 @@ class SegmentTask(Task):
             raise UsageError(
                 f"--templates {arguments.templates}: segments have no features of pairs"
             )
-        if arguments.on_violation and arguments.max_length is None:
-            raise UsageError("--on-violation is of use with --max-length only")
+        if arguments.on_violation and arguments.max_segment_length is None:
+            raise UsageError("--on-violation is of use with --max-segment-length only")
         return Plan(files, partial(_make, arguments, templates))
 
     def predict(self, model: Model, source: Source, arguments: argparse.Namespace) -> str:
@@ -163,7 +163,7 @@ def _make(arguments: argparse.Namespace, templates: Templates) -> Training:
     )
     estimator = SequenceSegmenter(
         features=window_features(arguments, templates)[0],
-        max_length=arguments.max_length,
+        max_segment_length=arguments.max_segment_length,
         on_violation=arguments.on_violation or "drop",
         **shared_parameters(arguments, TASK),
     )

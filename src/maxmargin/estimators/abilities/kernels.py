@@ -76,7 +76,7 @@ class FittedKernel:
         check_sparse(X, "X")
         from ...features.kernels.map import KernelMap
 
-        names = ("kernel", "gamma", "degree", "coef0", "kernel_params", "n_basis", "basis")
+        names = ("kernel", "gamma", "degree", "coef0", "kernel_params", "n_components", "basis")
         options = {name: getattr(estimator, name) for name in names}
         seed = None if estimator.basis == "pivots" else seed_of(estimator.random_state)
         mapping = KernelMap(**options, random_state=seed)
@@ -175,7 +175,7 @@ class KernelParameters:
         Of "poly".
     kernel_params : dict, optional
         Further arguments of a kernel that is a function; others ignore them.
-    n_basis : int, optional
+    n_components : int, optional
         Rank of the approximation by which kernels other than "linear" are trained; by default they
         are exact, which takes memory for a square of the number of inputs, and time for its cube.
     basis : {"pivots", "random", "kmeans++", "supports"}, default="pivots"
@@ -188,7 +188,7 @@ class KernelParameters:
     degree: int = 3
     coef0: float = 0.0
     kernel_params: Any = None
-    n_basis: int | None = None
+    n_components: int | None = None
     basis: Literal["pivots", "random", "kmeans++", "supports"] = "pivots"
 
     _kernel = LINEAR

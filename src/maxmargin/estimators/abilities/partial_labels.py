@@ -35,24 +35,24 @@ class PartialLabels:
 
     Parameters
     ----------
-    partial : {"alternate", "convex"}, default="alternate"
+    partial_labels : {"cccp", "convex"}, default="cccp"
         How to train where ``y`` has None or sets of labels in place of labels: any label that
         agrees with what is known counts as right. The objective is then no longer convex.
-        "alternate" completes labels by the model and trains on them in turn, beginning with a
+        "cccp" completes labels by the model and trains on them in turn, beginning with a
         model of the known labels alone; its objective falls from round to round, to a local
         optimum. "convex" makes one such round: it minimises an upper bound on the objective, the
         one with the first completion. ``result_`` has the certificate of the last training, with
         completions as they were then, and not one of the whole.
     max_rounds : int, default=10
-        How often "alternate" trains at most.
+        How often "cccp" trains at most.
     """
 
-    partial: Literal["alternate", "convex"] = "alternate"
+    partial_labels: Literal["cccp", "convex"] = "cccp"
     max_rounds: int = 10
 
     def _check_partial(self) -> None:
         """Raise ValueError for parameters that are none."""
-        check_choice(self.partial, ("alternate", "convex"), "partial")
+        check_choice(self.partial_labels, ("cccp", "convex"), "partial_labels")
         if not isinstance(self.max_rounds, Integral) or self.max_rounds < 1:
             raise ValueError(f"max_rounds must be a whole number >= 1, got {self.max_rounds!r:.40}")
 

@@ -135,8 +135,8 @@ def fixed_pieces(
             fitting = [k for k in codes if longest[k] >= stop - start]
             if not fitting:
                 raise ValueError(
-                    f"{where} has {stop - start} tokens, more than max_lengths_ allows: "
-                    f"{max(longest[k] for k in codes)}; train with a larger max_length"
+                    f"{where} has {stop - start} tokens, more than max_segment_lengths_ allows: "
+                    f"{max(longest[k] for k in codes)}; train with a larger max_segment_length"
                 )
             first, end = starts[i] + start, starts[i] + stop
             allowed[first:end] = np.isin(np.arange(K + 1), fitting)
@@ -154,39 +154,39 @@ def labels_of(segments: list[Segments]) -> FlatLabels:
 
 
 def longest_by_label(
-    max_length: Any, segments: list[Segments], labels: list[Any], longest_sequence: int
+    max_segment_length: Any, segments: list[Segments], labels: list[Any], longest_sequence: int
 ) -> list[int]:
     """How many tokens a segment of each label has at most: what is given, or else what is seen.
 
     No more than the longest sequence has: nothing could be learned about longer ones.
     """
-    given: Any = max_length
-    if not isinstance(max_length, Mapping):
-        given = {} if max_length is None else dict.fromkeys(labels, max_length)
+    given: Any = max_segment_length
+    if not isinstance(max_segment_length, Mapping):
+        given = {} if max_segment_length is None else dict.fromkeys(labels, max_segment_length)
     for label, most in given.items():
         if not isinstance(most, Integral) or most < 1:
-            raise ValueError(f"max_length must be a whole number >= 1, got {most!r}")
+            raise ValueError(f"max_segment_length must be a whole number >= 1, got {most!r}")
         if label not in labels:
-            raise ValueError(f"max_length has {label!r}, which is not a segment label in y")
+            raise ValueError(f"max_segment_length has {label!r}, which is not a segment label in y")
     seen = dict.fromkeys(labels, 1)
     for start, stop, label in chain.from_iterable(segments):
         seen[label] = max(seen[label], stop - start)
     return [min(int(given.get(label, seen[label])), longest_sequence) for label in labels]
 
 
-def sequences_within(max_length: Any, segments: list[Segments], drop: bool) -> Bools:
+def sequences_within(max_segment_length: Any, segments: list[Segments], drop: bool) -> Bools:
     """Which sequences have no segment that is too long; raises ValueError, or warns and drops."""
-    by_label = isinstance(max_length, Mapping)
+    by_label = isinstance(max_segment_length, Mapping)
     fits, first = np.ones(len(segments), np.bool_), ""
     for i, own in enumerate(segments):
         for segment in own:
             start, stop, label = segment
-            most = max_length.get(label) if by_label else max_length
+            most = max_segment_length.get(label) if by_label else max_segment_length
             if isinstance(most, Integral) and 1 <= int(most) < stop - start:  # else refused later
                 fits[i] = False
                 first = first or (
                     f"sequence {i}: segment {segment!r:.60} has {stop - start} tokens, more than "
-                    f"max_length, {most}"
+                    f"max_segment_length, {most}"
                 )
     if fits.all():
         return fits
@@ -197,7 +197,7 @@ def sequences_within(max_length: Any, segments: list[Segments], drop: bool) -> B
         )
     if not fits.any():
         raise ValueError(f"all sequences have segments that are too long, the first: {first}")
-    warn_user(f"{count} have longer segments than max_length and are left out: {first}")
+    warn_user(f"{count} have longer segments than max_segment_length and are left out: {first}")
     return fits
 
 

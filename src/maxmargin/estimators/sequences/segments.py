@@ -72,13 +72,13 @@ class SequenceSegmenter(MaxMarginEstimator):
         one of it (BIO); 1 - F1 of the segments; or 1 if anything is wrong. The first two add up
         along the search with ``rescaling="margin"``; all else is searched for each possible
         number of errors, which takes many times as long.
-    max_length : int, or mapping of label to int, optional
+    max_segment_length : int, or mapping of label to int, optional
         Number of tokens that a segment has at most, in training and in prediction; where it is not
         given, that of the label's longest segment of the training data; never more than the longest
         training sequence has. Time grows with it.
     on_violation : {"raise", "drop"}, default="raise"
-        What to do with training sequences that have longer segments than ``max_length``: raise
-        ValueError, which says where; or leave them out, with a warning that counts them.
+        What to do with training sequences that have longer segments than ``max_segment_length``:
+        raise ValueError, which says where; or leave them out, with a warning that counts them.
     last_tokens : bool, default=True
         Whether features of a segment's last token have weights of their own, as those of its first
         token do. Without them the model is nearer to that of a tagger, and smaller.
@@ -99,7 +99,7 @@ class SequenceSegmenter(MaxMarginEstimator):
         outside, of first tokens and (with ``last_tokens``) of last tokens of segments of each
         label; then the transitions (from-label first, outside is the last label), then the lengths
         of each label's segments.
-    max_lengths_ : dict of label to int
+    max_segment_lengths_ : dict of label to int
         Number of tokens that segments have at most.
     transition_weights_ : ndarray of shape (n_labels + 1, n_labels + 1)
         Weights of labels that follow each other, from-label in rows; outside is the last.
@@ -129,7 +129,7 @@ class SequenceSegmenter(MaxMarginEstimator):
     """
 
     loss: SegmentLoss = "segments"
-    max_length: Any = None
+    max_segment_length: Any = None
     on_violation: Literal["raise", "drop"] = "raise"
     last_tokens: bool = True
     fit_intercept: bool = False
@@ -162,7 +162,9 @@ class SequenceSegmenter(MaxMarginEstimator):
         inputs, packed = TokenInputs.fit(self.features, X)
         inputs.set_attributes(self)
         segments = read_segments(y, packed.offsets)
-        packed, segments, weights = self._fitting(self.max_length, packed, segments, sample_weight)
+        packed, segments, weights = self._fitting(
+            self.max_segment_length, packed, segments, sample_weight
+        )
         self._fit_labels(segments, labels_of(segments), packed)
         data = self._coded(packed, segments)
         return TrainingSet(lambda: self._problem(*data), (*data, self.loss), weights)
@@ -191,7 +193,7 @@ class SequenceSegmenter(MaxMarginEstimator):
             Segments of each sequence.
         classes : list, optional
             All labels there will ever be; by default those of the first call. Those that have no
-            segment in it need a ``max_length``, or get one of 1.
+            segment in it need a ``max_segment_length``, or get one of 1.
         sample_weight : array of shape (n_sequences,), optional
             Weights of the sequences.
 
@@ -246,7 +248,7 @@ class SequenceSegmenter(MaxMarginEstimator):
         known = set(encoder.classes.tolist())
         of_known = [[one for one in own if one[2] in known] for own in segments]
         longest = longest_by_label(
-            self.max_length, of_known, encoder.classes.tolist(), _longest_of(packed)
+            self.max_segment_length, of_known, encoder.classes.tolist(), _longest_of(packed)
         )
         n_features = int(packed.tokens.shape[1])
         n_inputs = n_features + bool(self.fit_intercept)
@@ -432,13 +434,13 @@ class SequenceSegmenter(MaxMarginEstimator):
     # ----- what was learned ---------------------------------------------------------------------
 
     @property
-    def max_lengths_(self) -> dict[Any, int]:
+    def max_segment_lengths_(self) -> dict[Any, int]:
         """Number of tokens that segments of each label have at most."""
         self._check_fitted()
         return self._longest()
 
     def _longest(self) -> dict[Any, int]:
-        """See `max_lengths_`."""
+        """See `max_segment_lengths_`."""
         longest = self._decoder.layout.longest.tolist()
         return dict(zip(self.classes_.tolist(), longest, strict=True))
 

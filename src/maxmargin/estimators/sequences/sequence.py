@@ -166,8 +166,8 @@ class SequenceTagger(TokenConfidences, KernelParameters, PartialLabels, MaxMargi
             fitted. For data larger than memory there is `PackedSequences.open`.
         y : list of sequences of labels
             One label for each token, of any hashable type. None says that a token's label is not
-            known, a set or frozenset that it is one of several; see ``partial``. Sequences that
-            are stored with their labels need none.
+            known, a set or frozenset that it is one of several; see ``partial_labels``. Sequences
+            that are stored with their labels need none.
         sample_weight : array of shape (n_sequences,), optional
             Multiplies each sequence's slack.
         prior : SequenceTagger, optional

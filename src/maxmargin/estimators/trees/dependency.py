@@ -139,7 +139,7 @@ class DependencyParser(Confidences, PartialLabels, MaxMarginEstimator):
             For each sentence the heads of its tokens: 0 for the root, else the number of a token,
             from 1. With ``labeled``, pairs (head, label). May be left out with a treebank. None in
             place of either says that it is not known, a set that it is one of several; see
-            ``partial``. The search is then one sentence at a time, and slower.
+            ``partial_labels``. The search is then one sentence at a time, and slower.
         sample_weight : array of shape (n_sentences,), optional
             Multiplies each sentence's slack.
 

@@ -44,7 +44,7 @@ class GrammarParameters:
     min_word_count : int, default=2
         With ``terminals="words"``, and for ``lexical_features``: words seen less often count as
         unknown; as terminals, they are told apart by their shape.
-    max_length : int or None, default=100
+    max_sentence_length : int or None, default=100
         Longer sentences are left out of training, with a warning, and get a fallback tree.
     """
 
@@ -52,7 +52,7 @@ class GrammarParameters:
     horizontal: int | None = None
     vertical: int = 1
     min_word_count: int = 2
-    max_length: int | None = 100
+    max_sentence_length: int | None = 100
 
 
 class Token(NamedTuple):
@@ -91,7 +91,7 @@ class ParserMixin(GrammarParameters, Savable):
         -------
         list of Tree
             A sentence that the grammar cannot derive (an unknown tag or word, a sequence without a
-            derivation, no words, more than ``max_length`` words) gets a flat tree whose
+            derivation, no words, more than ``max_sentence_length`` words) gets a flat tree whose
             ``is_fallback`` is true. Where most tags (or words) are unknown, a UserWarning says what
             was expected.
         """
@@ -220,7 +220,9 @@ class ParserMixin(GrammarParameters, Savable):
 
     def _is_short(self, sentence: Sequence[Token]) -> bool:
         """Whether a sentence is parsed at all."""
-        return len(sentence) > 0 and (self.max_length is None or len(sentence) <= self.max_length)
+        return len(sentence) > 0 and (
+            self.max_sentence_length is None or len(sentence) <= self.max_sentence_length
+        )
 
     def _parse(
         self, tokens: list[list[Token]], decoder: GrammarDecoder, weights: Floats
@@ -288,8 +290,10 @@ class ParserMixin(GrammarParameters, Savable):
             raise ValueError(f"horizontal must be None or at least 0, got {self.horizontal!r}")
         if not is_at_least(self.vertical, 1):
             raise ValueError(f"vertical must be at least 1, got {self.vertical!r}")
-        if self.max_length is not None and not is_at_least(self.max_length, 0):
-            raise ValueError(f"max_length must be None or at least 0, got {self.max_length!r}")
+        if self.max_sentence_length is not None and not is_at_least(self.max_sentence_length, 0):
+            raise ValueError(
+                f"max_sentence_length must be None or at least 0, got {self.max_sentence_length!r}"
+            )
         if not is_at_least(self.min_word_count, 0):
             raise ValueError(f"min_word_count must be at least 0, got {self.min_word_count!r}")
         trees = self._trees(X if y is None else y)
@@ -301,13 +305,15 @@ class ParserMixin(GrammarParameters, Savable):
         kept = np.array([i for i, sentence in enumerate(tokens) if self._is_short(sentence)])
         if len(kept) < len(trees):
             logger.warning(
-                "%d of %d sentences have more than max_length=%s words and are left out",
+                "%d of %d sentences have more than max_sentence_length=%s words and are left out",
                 len(trees) - len(kept),
                 len(trees),
-                self.max_length,
+                self.max_sentence_length,
             )
         if not len(kept):
-            raise ValueError(f"no sentence has at most max_length={self.max_length} words")
+            raise ValueError(
+                f"no sentence has at most max_sentence_length={self.max_sentence_length} words"
+            )
         return Corpus([trees[i] for i in kept], [tokens[i] for i in kept], kept, len(trees))
 
     def _check_sentences(self, given: list[list[Token]], tokens: list[list[Token]]) -> None:

@@ -87,7 +87,7 @@ class PartLocator(PartialLabels, MaxMarginEstimator):
             Images of shape (height, width) or (height, width, channels).
         y : array of shape (n_examples, n_parts, 2)
             Row and column of every part, rounded to whole pixels. In a list of lists, None instead
-            of a position says that it is not known; see ``partial``.
+            of a position says that it is not known; see ``partial_labels``.
         sample_weight : array of shape (n_examples,), optional
             Multiplies each example's slack.
 

@@ -111,7 +111,8 @@ class TreeLabeler(Confidences, PartialLabels, MaxMarginEstimator):
             (n_examples, n_edges, n_edge_features) in the order of ``tree``.
         y : array of shape (n_examples, n_nodes)
             Labels of any hashable type. In a list of lists, None instead of a label says that it is
-            not known, a set or frozenset of labels that it is one of several; see ``partial``.
+            not known, a set or frozenset of labels that it is one of several; see
+            ``partial_labels``.
         sample_weight : array of shape (n_examples,), optional
             Multiplies each example's slack.
 

@@ -54,7 +54,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Of "poly".
     kernel_params : dict, optional
         Further arguments of a kernel that is a function.
-    n_basis : int, optional
+    n_components : int, optional
         Number of basis vectors, and of features; fewer where they represent all training rows. By
         default as many as that takes: features are exact, there may be as many as rows, and the
         kernel's values of all training rows are computed, a block of columns at a time.
@@ -62,9 +62,9 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Which rows become basis vectors: those that the basis so far represents worst (within a
         factor of 2), any, or rows drawn by their squared distance in the kernel's space to the
         nearest one drawn before (as many at a time as there are, up to 128). "supports" draws like
-        that, too, but from the 2 `n_basis` rows that a first classifier, of a quarter of the rank
-        and random rows, tells from other classes by the least margins. It represents the kernel
-        worse, and the models trained with it often better, where ranks are high; it needs y.
+        that, too, but from the 2 `n_components` rows that a first classifier, of a quarter of the
+        rank and random rows, tells from other classes by the least margins. It represents the
+        kernel worse, and the models trained with it often better, where ranks are high; it needs y.
     tol : float, default=1e-10
         Rows are represented exactly if no more than this share of the kernel matrix's trace is
         missing (with single precision 1e-4, if that is more).
@@ -73,11 +73,11 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     Attributes
     ----------
-    basis_indices_ : ndarray of shape (n_basis,)
+    basis_indices_ : ndarray of shape (n_components,)
         Which training rows are basis vectors, in the order of the features.
     basis_ : KernelBasis
         The vectors and the kernel, with the numbers that ``gamma`` stood for.
-    factor_ : ndarray of shape (n_basis, n_basis)
+    factor_ : ndarray of shape (n_components, n_components)
         L, lower triangular.
     trace_residual_, trace_residual_share_ : float
         What the features lack of the trace of the training rows' kernel matrix, and its share. No
@@ -102,7 +102,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         degree: int = 3,
         coef0: float = 0.0,
         kernel_params: Any = None,
-        n_basis: int | None = None,
+        n_components: int | None = None,
         basis: str = "pivots",
         tol: float = 1e-10,
         random_state: Any = None,
@@ -112,7 +112,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
-        self.n_basis = n_basis
+        self.n_components = n_components
         self.basis = basis
         self.tol = tol
         self.random_state = random_state
@@ -146,7 +146,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
         Returns
         -------
-        ndarray of shape (n_rows, n_basis)
+        ndarray of shape (n_rows, n_components)
             In single precision if X is.
         """
         check_sparse(X, "X")
@@ -174,7 +174,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         n = int(X.shape[0])
         diagonal = kernel.diagonal(X)
         _check_diagonal(diagonal)
-        max_rank = n if self.n_basis is None else min(int(self.n_basis), n)
+        max_rank = n if self.n_components is None else min(int(self.n_components), n)
         basis, random_state, preferred = self.basis, self.random_state, None
         if basis == SUPPORTS:
             basis, random_state = "kmeans++", np.random.default_rng(random_state)
@@ -207,7 +207,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
         Returns
         -------
-        ndarray of shape (n_rows, n_basis)
+        ndarray of shape (n_rows, n_components)
         """
         check_is_fitted(self, "basis_")
         check_sparse(X, "X")
@@ -224,12 +224,12 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
         Parameters
         ----------
-        weights : ndarray of shape (n_basis, n_outputs)
+        weights : ndarray of shape (n_components, n_outputs)
             Weights of the features.
 
         Returns
         -------
-        ndarray of shape (n_basis, n_outputs)
+        ndarray of shape (n_components, n_outputs)
             ``K(X, B) @ coefficients`` is ``transform(X) @ weights``.
         """
         check_is_fitted(self, "basis_")
@@ -248,9 +248,9 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if self.basis not in BASES:
             names = ", ".join(map(repr, BASES))
             raise ValueError(f"basis must be one of {names}, got {self.basis!r:.60}")
-        n = self.n_basis
+        n = self.n_components
         if n is not None and (isinstance(n, bool) or not isinstance(n, Integral) or n < 1):
-            raise ValueError(f"n_basis must be None or a whole number >= 1, got {n!r:.60}")
+            raise ValueError(f"n_components must be None or a whole number >= 1, got {n!r:.60}")
         if not isinstance(self.tol, Real) or not 0.0 <= self.tol < 1.0:
             raise ValueError(f"tol must be at least 0 and below 1, got {self.tol!r:.60}")
 
@@ -273,12 +273,12 @@ def _supports(
     columns: Callable[[Ints], NDArray[Any]],
     diagonal: Floats,
     y: Any,
-    n_basis: int,
+    n_components: int,
     generator: np.random.Generator,
 ) -> Ints | None:
     """The rows to draw from; None where that is all of them."""
     classes, codes = np.unique(y, return_inverse=True)
-    count, rank = max(CANDIDATES * n_basis, LEAST), max(int(FIRST_RANK * n_basis), LEAST)
+    count, rank = max(CANDIDATES * n_components, LEAST), max(int(FIRST_RANK * n_components), LEAST)
     if count >= len(diagonal) or len(classes) < 2:
         return None
     with single_blas_thread():

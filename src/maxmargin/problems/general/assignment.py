@@ -26,7 +26,7 @@ class AssignmentProblem(SlotProblem):
     ----------
     loss : {"hamming", "normalized_hamming", "zero_one"}
         Number of left items with a wrong partner, their share, or 1 if there are any.
-    partial : bool
+    allow_unmatched : bool
         Whether items may stay alone. Without it there are as many pairs as the smaller set has
         items.
     fit_intercept : bool
@@ -45,10 +45,14 @@ class AssignmentProblem(SlotProblem):
     trusted = True
 
     def __init__(
-        self, loss: SlotLoss = "hamming", *, partial: bool = False, fit_intercept: bool = False
+        self,
+        loss: SlotLoss = "hamming",
+        *,
+        allow_unmatched: bool = False,
+        fit_intercept: bool = False,
     ) -> None:
         super().__init__(loss)
-        self.partial = partial
+        self.allow_unmatched = allow_unmatched
         self.fit_intercept = fit_intercept
 
     def input_of(self, x: Any, where: str = "") -> Floats:
@@ -88,10 +92,10 @@ class AssignmentProblem(SlotProblem):
             raise ValueError(
                 f"{where}right item {used[np.argmax(counts > 1)]} is the partner of several items"
             )
-        if not self.partial and len(used) < min(n_left, n_right):
+        if not self.allow_unmatched and len(used) < min(n_left, n_right):
             raise ValueError(
                 f"{where}there are {len(used)} pairs of {min(n_left, n_right)} that are possible; "
-                "matchings in which items stay alone need partial=True"
+                "matchings in which items stay alone need allow_unmatched=True"
             )
 
     def width_of(self, x: Floats) -> int:
@@ -132,7 +136,7 @@ class AssignmentProblem(SlotProblem):
         n_left, n_right, d = x.shape
         table = np.zeros((n_left, n_right + 1))
         table[:, :-1] = x @ w[:d] + (w[d] if self.fit_intercept else 0.0)
-        return _Table(table, n_left if self.partial else max(0, n_left - n_right))
+        return _Table(table, n_left if self.allow_unmatched else max(0, n_left - n_right))
 
 
 class _Table:
