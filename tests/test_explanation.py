@@ -108,8 +108,8 @@ def test_parse_trees(options):
     assert model.explain([("b", "N"), ("c", "V")]).decisions[0].rival is None
     for wrong, message in (
         (["?"], "has no tree"),
-        (x[:2], "y_hat is no tree"),
-        (x, "y_hat is no tree"),
+        (x[:2], "y_hat is not a tree"),
+        (x, "y_hat is not a tree"),
     ):
         with pytest.raises(ValueError, match=message):
             model.explain(wrong, trees[0])

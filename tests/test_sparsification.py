@@ -219,7 +219,7 @@ def test_forms_of_odd_arrays(array):
     ],
 )
 def test_forms_that_are_none_are_refused(form, dtype, content):
-    with pytest.raises(ValueError, match=r"no form|no bytes"):
+    with pytest.raises(ValueError, match=r"no form|read as bytes"):
         array_from(form, dtype, content)
 
 
