@@ -249,7 +249,7 @@ BROKEN = {
     NegativeIndex: r"index -1",
     InfiniteFeature: r"example \d has value -?(inf|nan)",
     FlippedRow: "opposite sign",
-    TooFewRows: r"asked for 8 examples and returned 7 losses and 7 rows",
+    TooFewRows: r"called for 8 examples and returned 7 losses and 7 rows",
 }
 
 
