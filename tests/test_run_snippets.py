@@ -133,6 +133,20 @@ def test_pages_with_data_run_where_the_data_are(run, tmp_path, monkeypatch, caps
     assert "['names']" in run(page, "--record")
 
 
+def test_blocks_before_the_data_run_without_them(run, tmp_path, monkeypatch, capsys):
+    block = "```python\nimport os\nprint('MAXMARGIN_DATA' in os.environ)\n```\n```output\n```\n"
+    page = f"{block}<!-- data: names -->\n{block}"
+    monkeypatch.setenv("MAXMARGIN_DATA", str(tmp_path / "data"))
+    recorded = run(page, "--record")
+    assert recorded == page.replace("```output\n", "```output\nFalse\n", 1)
+    assert "page.md:9: skipped, its data are not there: names" in capsys.readouterr().out
+    run(recorded)
+    with pytest.raises(SystemExit, match="1 not as recorded"):
+        run(page)
+    (tmp_path / "data/names").mkdir(parents=True)
+    assert "```output\nTrue\n```" in run(recorded, "--record")
+
+
 def test_pages_without_data_do_not_see_them(run, monkeypatch):
     monkeypatch.setenv("MAXMARGIN_DATA", "anywhere")
     run("```python\nimport os\nassert 'MAXMARGIN_DATA' not in os.environ\n```\n")

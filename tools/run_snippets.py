@@ -9,9 +9,9 @@ streams). ``--record`` writes these blocks. Without it, an output that is no lon
 prints is a failure: words must be equal and numbers within 5 %; spaces do not count, and neither do
 durations and memory.
 
-A page that begins with ``<!-- data: conll2002 -->`` needs that folder of ``$MAXMARGIN_DATA``
-(``../shared/data`` by default); without it the page is skipped. Blocks save pictures as
-``figures/NAME.png``; ``--record`` copies them to ``docs/images``.
+Blocks after a line ``<!-- data: conll2002 -->`` need that folder of ``$MAXMARGIN_DATA``
+(``../shared/data`` by default); without it they are skipped, and those before the line run. Blocks
+save pictures as ``figures/NAME.png``; ``--record`` copies them to ``docs/images``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
+import math
 import os
 import re
 import shutil
@@ -113,21 +114,18 @@ def _close(old: str, new: str) -> bool:
     return difference <= max(0.05 * max(abs(float(old)), abs(float(new))), 1.000001 * unit)
 
 
-def data_folder(text: str) -> Path | None:
-    """Folder of the data that a page needs, None if it needs none."""
-    match = re.match(r"<!-- data: ([\w -]+?) *-->", text)
+def first_line_with_data(text: str, folder: Path) -> tuple[float, list[str]]:
+    """Number of the line after which blocks need data, and which of these are not in a folder."""
+    match = re.search(r"^<!-- data: ([\w -]+?) *-->$", text, re.M)
     if match is None:
-        return None
-    folder = Path(os.environ.get("MAXMARGIN_DATA") or ROOT.parent / "shared" / "data").resolve()
+        return math.inf, []
     missing = [name for name in match[1].split() if not (folder / name).exists()]
-    if missing:
-        raise FileNotFoundError(", ".join(missing))
-    return folder
+    return text.count("\n", 0, match.start()) + 1, missing
 
 
 @contextlib.contextmanager
-def page_surroundings(path: Path, data: Path | None) -> Iterator[types.ModuleType]:
-    """Work in a temporary folder, with the data and as the main module of the page."""
+def page_surroundings(path: Path) -> Iterator[types.ModuleType]:
+    """Work in a temporary folder, as the main module of the page."""
     home, environment, main = Path.cwd(), dict(os.environ), sys.modules["__main__"]
     module = types.ModuleType("__main__")
     module.__file__ = str(path)
@@ -136,9 +134,7 @@ def page_surroundings(path: Path, data: Path | None) -> Iterator[types.ModuleTyp
             os.chdir(folder)
             Path("figures").mkdir()
             os.environ |= {"MPLBACKEND": "Agg", "COLUMNS": "100"}  # the same for everyone
-            os.environ.pop("MAXMARGIN_DATA", None)  # what needs data says so in its first line
-            if data is not None:
-                os.environ["MAXMARGIN_DATA"] = str(data)
+            os.environ.pop("MAXMARGIN_DATA", None)  # pages say from which line on they need data
             sys.modules["__main__"] = module  # classes defined by the page can then be pickled
             yield module
         finally:
@@ -181,15 +177,18 @@ def _failing_line(error: BaseException, path: Path, line: int) -> int:
 def run_page(path: Path, images: Path, record: bool = False) -> list[str]:
     """Run every block of a page; return what is no longer as recorded."""
     text = path.read_text(encoding="utf-8")
-    try:
-        data = data_folder(text)
-    except FileNotFoundError as missing:
-        print(f"{path.name}: skipped, its data are not there: {missing}", flush=True)
-        return []
+    data = Path(os.environ.get("MAXMARGIN_DATA") or ROOT.parent / "shared" / "data").resolve()
+    line_of_data, missing = first_line_with_data(text, data)
     lines, stale = text.splitlines(), []
     replaced = []
-    with page_surroundings(path, data) as module:
+    with page_surroundings(path) as module:
         for block, output in snippets(text):
+            if block.start > line_of_data:
+                if missing:
+                    names = ", ".join(missing)
+                    print(f"{path.name}:{block.start}: skipped, its data are not there: {names}")
+                    break
+                os.environ["MAXMARGIN_DATA"] = str(data)
             start = time.perf_counter()
             printed = run_block(block, path, module)
             print(
