@@ -74,7 +74,7 @@ def test_slack_rescaling_where_arcs_may_cross():
 
 
 def test_labels_are_learned(labeled):
-    assert labeled.labels_.tolist() == ["amod", "det", "nsubj", "obj", "root"]
+    assert labeled.classes_.tolist() == ["amod", "det", "nsubj", "obj", "root"]
     assert labeled.score(X[30:], LABELED[30:]) > 0.95
     scores = attachment_scores(LABELED[30:], labeled.predict(X[30:]))
     assert scores.las == labeled.score(X[30:], LABELED[30:]) <= scores.uas
@@ -101,10 +101,10 @@ def test_save_and_load(labeled, tmp_path):
     assert loaded.predict(X) == labeled.predict(X)
     assert loaded.get_params() == labeled.get_params()
     templates = ArcTemplates((("tag", "tag"), ("word", "")), (("tag", "tag", "tag"),), ())
-    model = parser(templates=templates, projective=False).fit(X, HEADS)
+    model = parser(features=templates, projective=False).fit(X, HEADS)
     model.save(path)
     loaded = mm.load(path)
-    assert loaded.templates == templates and isinstance(loaded.templates, ArcTemplates)
+    assert loaded.features == templates and isinstance(loaded.features, ArcTemplates)
     assert all(map(np.array_equal, loaded.predict(X), model.predict(X)))
 
 

@@ -25,8 +25,10 @@ def test_import_is_light():
         "assert maxmargin.__version__\n"
         "heavy = {'sklearn', 'numba', 'scipy', 'numpy'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
-        "maxmargin.Planes\n"
+        "maxmargin.jit, maxmargin.Planes\n"
         "assert 'sklearn' not in sys.modules\n"
+        "from maxmargin.jit import kernel\n"
+        "assert not hasattr(maxmargin, 'kernel') and 'numba' in sys.modules\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from maxmargin import registry
+from maxmargin import persistence, registry
 from maxmargin.persistence import load_model, save_model
 
 SAVED = Path(__file__).parent / "saved"
@@ -90,11 +90,19 @@ def test_old_spellings_of_values(name, param, old, new, tmp_path):
         ("grammar", "max_length", 50, "max_sentence_length", 50),
         ("counted-grammar", "max_length", 50, "max_sentence_length", 50),
         ("performance", "n_basis", 9, "n_components", 9),
+        ("dependency", "templates", None, "features", None),
     ],
 )
 def test_old_names_of_parameters(name, old, value, new, now, tmp_path):
     path = with_params(SAVED / f"{name}.mm", tmp_path / "old.mm", **{old: value})
     assert getattr(load_model(path)[0], new) == now
+
+
+def test_old_names_of_parameters_of_an_extractor(tmp_path, monkeypatch):
+    monkeypatch.setitem(persistence.OLD_PARAMS, "WindowFeatures", {"least": "min_count"})
+    features = {"$type": "WindowFeatures", "params": {"templates": ["w[0]"], "least": 3}}
+    path = with_params(SAVED / "columns.mm", tmp_path / "old.mm", features=features)
+    assert load_model(path)[0].features.min_count == 3
 
 
 def test_words_of_other_parameters_are_left_alone(tmp_path):

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from .estimators.trees.tree import TreeLabeler as TreeLabeler
     from .features import ClassFeatures as ClassFeatures
     from .features import Taxonomy as Taxonomy
-    from .jit.decorator import kernel as kernel
     from .persistence import load as load
     from .problems.general.assignment import AssignmentProblem as AssignmentProblem
     from .problems.general.candidates import CandidateProblem as CandidateProblem
@@ -77,12 +76,11 @@ _HOME = {
     "Taxonomy": "problems.classes.taxonomy",
     "WeightConstraints": "core.weight_constraints",
     "check_problem": "checking",
-    "kernel": "jit.decorator",
     "load": "persistence",
     "path": "estimators.path",
     "show_versions": "versions",
 }
-_FOLDERS = ("datasets", "features", "formats", "metrics", "report", "solvers")
+_FOLDERS = ("datasets", "features", "formats", "jit", "metrics", "report", "solvers")
 
 
 def __getattr__(name: str) -> Any:

@@ -42,9 +42,10 @@ MOST_RECORDS = 2000  # of a history
 #: that deflate can do is 1,030 times; weights that are zero are left out of files.)
 MOST_SMALL, MOST_RATIO = 2**26, 200
 MOST_ZEROS = 2**28  # bytes of weights that are not in a file, in any case
-#: Parameters that earlier versions called otherwise, by estimator; None: of every one.
+#: Parameters that earlier versions called otherwise, by estimator or extractor; None: of each.
 OLD_PARAMS: dict[str | None, dict[str, str]] = {
     None: {"partial": "partial_labels", "n_basis": "n_components"},
+    "DependencyParser": {"templates": "features"},
     "GrammarParser": {"max_length": "max_sentence_length"},
     "PCFGParser": {"max_length": "max_sentence_length"},
     "SequenceSegmenter": {"max_length": "max_segment_length"},
@@ -392,7 +393,7 @@ class _Decoder:
         cls = _import(SAVED_VALUES, kind)
         if "state" in value:
             return cls.from_state(self(value["state"]))
-        return cls(**self(value["params"]))
+        return cls(**self(_renamed(kind, value["params"])))
 
     def _array(self, value: dict[str, Any]) -> NDArray[Any]:
         """An array of numbers."""
@@ -464,9 +465,9 @@ def _divide_classes(header: dict[str, Any]) -> None:
         params.pop(other, None)
 
 
-def _renamed(estimator: str, params: dict[str, Any]) -> dict[str, Any]:
+def _renamed(owner: str, params: dict[str, Any]) -> dict[str, Any]:
     """Parameters of a file by the names and with the values that they have now."""
-    names = OLD_PARAMS.get(None, {}) | OLD_PARAMS.get(estimator, {})
+    names = OLD_PARAMS.get(None, {}) | OLD_PARAMS.get(owner, {})
     renamed = {names.get(name, name): value for name, value in params.items()}
     return {
         name: OLD_VALUES.get(name, {}).get(value, value) if isinstance(value, str) else value

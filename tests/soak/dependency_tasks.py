@@ -162,7 +162,7 @@ def dependencies(rng):
     options = {"projective": projective, "labeled": labeled, "single_root": single_root}
     return Task(
         "dependencies",
-        partial(mm.DependencyParser, loss=loss, templates=templates, hash_bits=bits, **options),
+        partial(mm.DependencyParser, loss=loss, features=templates, hash_bits=bits, **options),
         X,
         given,
         examples,

@@ -146,12 +146,12 @@ def _refuse_cache(function: Any, error: Exception) -> None:
 def fingerprint(module: str) -> str:
     """Hash the sources that the kernels of a module could have been compiled from.
 
-    Those are the module's own file and, through all their imports, the files of its package and of
-    this one: compiled code also freezes the constants and tuple layouts that it was given. Modules
+    Those are the module's own file, this one and, through all their imports, the files of their
+    packages: compiled code also freezes the constants and tuple layouts that it was given. Modules
     that the kernels do not import are left out, so that work on them does not cost a compilation.
     """
     packages = {module.partition(".")[0], __name__.partition(".")[0]}
-    found, to_read = {module}, [module]
+    found, to_read = {module, __name__}, [module, __name__]
     while to_read:
         for name in _source(to_read.pop()).imports:
             if name.partition(".")[0] in packages and name not in found and name in sys.modules:

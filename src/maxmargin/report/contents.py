@@ -51,10 +51,9 @@ def contents_of(estimator: Any, top: int, label: str | None = None) -> dict[str,
 
 def _labels(estimator: Any) -> list[str] | None:
     """Names of the labels, if there are any."""
-    for name in ("classes_", "labels_"):
-        labels = getattr(estimator, name, None)
-        if isinstance(labels, np.ndarray) and labels.ndim == 1:  # of trees each node has its own
-            return [str(label) for label in list(labels)]
+    labels = getattr(estimator, "classes_", None)
+    if isinstance(labels, np.ndarray) and labels.ndim == 1:  # of trees each node has its own
+        return [str(label) for label in list(labels)]
     return None
 
 

@@ -94,7 +94,7 @@ class DependTask(Task):
         from ..files import open_input
 
         treebank = _read(open_input(arguments.data), arguments)
-        is_labeled = model.estimator.labels_ is not None
+        is_labeled = model.estimator.classes_ is not None
         gold: list[Any] = treebank.labeled_heads() if is_labeled else treebank.heads()
         predicted = model.estimator.predict(treebank)
         scores = attachment_scores(gold, predicted)
@@ -122,7 +122,7 @@ class DependTask(Task):
             relations = relation_scores(gold, predicted)
             given = [relation for sentence in gold for _, relation in sentence]
             report["relations"] = as_json(relations.per_relation)
-            report["unknown_labels"] = count_unknown(given, set(model.estimator.labels_.tolist()))
+            report["unknown_labels"] = count_unknown(given, set(model.estimator.classes_.tolist()))
             text += f"\n\n{relations}"
         text = "\n".join([text, *error_lines(report)])
         return Evaluation(report, text, tally_of_heads(gold, predicted))

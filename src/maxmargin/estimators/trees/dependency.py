@@ -90,7 +90,7 @@ class DependencyParser(Confidences, PartialLabels, MaxMarginEstimator):
         Whether exactly one token of a sentence hangs on the root.
     hash_bits : int, default=22
         Features of arcs are hashed into ``2 ** hash_bits`` weights.
-    templates : ArcTemplates, optional
+    features : ArcTemplates, optional
         Features of the arcs; by default words and tags of head and modifier, of their neighbours
         and of what is between them, with direction and distance (McDonald et al. 2005).
     {parameters of Confidences}
@@ -99,8 +99,8 @@ class DependencyParser(Confidences, PartialLabels, MaxMarginEstimator):
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n_labels,) or None
-        The labels of arcs, sorted.
+    classes_ : ndarray of shape (n_labels,) or None
+        The labels of arcs, sorted; None without ``labeled``.
     coef_ : ndarray
         All weights, hashed: those of the arcs, then those of the arcs' labels.
     result_ : Result
@@ -123,7 +123,7 @@ class DependencyParser(Confidences, PartialLabels, MaxMarginEstimator):
     loss: Literal["hamming", "normalized_hamming", "zero_one"] = "hamming"
     single_root: bool = True
     hash_bits: int = 22
-    templates: ArcTemplates | None = None
+    features: ArcTemplates | None = None
 
     def fit(
         self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
@@ -173,12 +173,12 @@ class DependencyParser(Confidences, PartialLabels, MaxMarginEstimator):
                 fields = token_fields(X)
                 arcs = flat_arcs(trees_of(X, y, self.labeled), fields.bounds)
                 trees = flat_trees(arcs, self.labeled)
-        self.labels_: NDArray[Any] | None = None
+        self.classes_: NDArray[Any] | None = None
         codes: Ints32 | None = None
         if trees.labels is not None:
             encoder = LabelEncoder.of(trees.labels)
-            self.labels_, codes = encoder.classes, encoder.encode(trees.labels)
-        n_labels = 0 if self.labels_ is None else len(self.labels_)
+            self.classes_, codes = encoder.classes, encoder.encode(trees.labels)
+        n_labels = 0 if self.classes_ is None else len(self.classes_)
         weights = as_sample_weights(sample_weight)
 
         options = (self.loss, bool(self.projective), bool(self.single_root), self.hash_bits)
@@ -188,7 +188,7 @@ class DependencyParser(Confidences, PartialLabels, MaxMarginEstimator):
             trees.heads,
             np.empty(0) if codes is None else codes,
             options,
-            tuple(as_templates(self.templates)),
+            tuple(as_templates(self.features)),
         )
         self._set_decoder(n_labels)
         return TrainingSet(
@@ -201,7 +201,7 @@ class DependencyParser(Confidences, PartialLabels, MaxMarginEstimator):
     def _options(self) -> dict[str, Any]:
         """Which trees there are, and what their arcs have as features."""
         return {
-            "templates": as_templates(self.templates),
+            "templates": as_templates(self.features),
             "hash_bits": self.hash_bits,
             "projective": bool(self.projective),
             "single_root": bool(self.single_root),
@@ -223,13 +223,13 @@ class DependencyParser(Confidences, PartialLabels, MaxMarginEstimator):
     ) -> TrainingSet:
         """What is trained on where heads or labels are known in part."""
         encoder = LabelEncoder.of(labels_of_arcs(known)) if self.labeled else None
-        self.labels_ = None if encoder is None else encoder.classes
+        self.classes_ = None if encoder is None else encoder.classes
         numbers = None if encoder is None else encoder.numbers
         choices = arc_choices(known, numbers)
         weights = checked_weights(as_sample_weights(sample_weight), len(choices))
         says_something = np.array([len(own) > 0 for own in choices])
         check_something_known(says_something, known.wording)
-        n_labels = 0 if self.labels_ is None else len(self.labels_)
+        n_labels = 0 if self.classes_ is None else len(self.classes_)
         heads, labels, is_known = some_trees(known.offsets, choices)
         problem = self._problem(fields, heads, labels if self.labeled else None, n_labels)
         partial = PartialDependencies(problem, choices, is_known)
@@ -333,8 +333,8 @@ class DependencyParser(Confidences, PartialLabels, MaxMarginEstimator):
         is_token = np.ones(int(fields.bounds[-1]), dtype=bool)
         is_token[fields.bounds[:-1]] = False
         right = found.heads[is_token] == trees.heads
-        if trees.labels is not None and self.labels_ is not None:
-            codes = LabelEncoder(self.labels_).encode(trees.labels)
+        if trees.labels is not None and self.classes_ is not None:
+            codes = LabelEncoder(self.classes_).encode(trees.labels)
             warn_of_unknown(codes, trees.labels)
             right &= found.labels[is_token] == codes
         return share_of_right(right, np.diff(fields.bounds) - 1, sample_weight)
@@ -360,8 +360,8 @@ class DependencyParser(Confidences, PartialLabels, MaxMarginEstimator):
         trees = flat_trees(flat_arcs(trees_of(X, y, self.labeled), fields.bounds), self.labeled)
         check_trees(trees.heads, fields.bounds, single_root=False)
         codes: Ints32 | None = None
-        if trees.labels is not None and self.labels_ is not None:
-            codes = LabelEncoder(self.labels_).encode(trees.labels)
+        if trees.labels is not None and self.classes_ is not None:
+            codes = LabelEncoder(self.classes_).encode(trees.labels)
             check_known(codes, trees.labels)
         return self._decoder.score(fields, trees.heads, codes, weights)
 
@@ -431,7 +431,7 @@ class DependencyParser(Confidences, PartialLabels, MaxMarginEstimator):
 
     def _no_arcs(self) -> Floats:
         """Values of the arcs of a sentence without words, where there is only the root."""
-        return np.zeros((0, 1) if self.labels_ is None else (0, 1, len(self.labels_)))
+        return np.zeros((0, 1) if self.classes_ is None else (0, 1, len(self.classes_)))
 
     def _distribution(self, X: Any, fixed: Any = None) -> TreeDistribution:
         """See `Confidences`."""
@@ -445,22 +445,22 @@ class DependencyParser(Confidences, PartialLabels, MaxMarginEstimator):
         trees = flat_trees(flat_arcs(trees_of(X, y, self.labeled), fields.bounds), self.labeled)
         check_trees(trees.heads, fields.bounds, single_root=False)
         gold = trees.heads.astype(np.int64)
-        if trees.labels is not None and self.labels_ is not None:
-            codes = LabelEncoder(self.labels_).encode(trees.labels)
-            gold = np.where(codes < 0, -1, gold * len(self.labels_) + codes)
+        if trees.labels is not None and self.classes_ is not None:
+            codes = LabelEncoder(self.classes_).encode(trees.labels)
+            gold = np.where(codes < 0, -1, gold * len(self.classes_) + codes)
         return TreeDistribution(self._decoder, fields, self._weights), gold
 
     def _allowed(self, fixed: Any, fields: TokenFields) -> list[tuple[Bools, Bools] | None]:
         """Which arcs and labels each sentence may have."""
         offsets = fields.bounds - np.arange(len(fields.bounds))
-        numbers = None if self.labels_ is None else LabelEncoder(self.labels_).numbers
+        numbers = None if self.classes_ is None else LabelEncoder(self.classes_).numbers
         return allowed_arcs(flatten_fixed(fixed, offsets, WORDING), numbers)
 
     def _output(self, heads: Ints32, labels: Ints32) -> list[Any]:
         """A tree as the user sees it."""
-        if self.labels_ is None:
+        if self.classes_ is None:
             return heads.tolist()
-        return list(zip(heads.tolist(), self.labels_[labels].tolist(), strict=True))
+        return list(zip(heads.tolist(), self.classes_[labels].tolist(), strict=True))
 
     # ----- persistence --------------------------------------------------------------------------
 
@@ -468,7 +468,7 @@ class DependencyParser(Confidences, PartialLabels, MaxMarginEstimator):
         """See `Savable`."""
         decoder = self._decoder
         return DependencyState(
-            self.labels_,
+            self.classes_,
             decoder.hash_bits,
             decoder.templates,
             decoder.options.projective,
@@ -478,11 +478,11 @@ class DependencyParser(Confidences, PartialLabels, MaxMarginEstimator):
 
     def _set_state(self, state: DependencyState) -> None:
         """See `Savable`."""
-        self.labels_ = state.labels
+        self.classes_ = state.labels
         self._decoder = DependencyDecoder(
             state.templates,
             state.hash_bits,
-            0 if self.labels_ is None else len(self.labels_),
+            0 if self.classes_ is None else len(self.classes_),
             projective=state.projective,
             single_root=state.single_root,
             sides_apart=state.sides_apart,

@@ -84,7 +84,8 @@ def as_templates(given: Any) -> ArcTemplates:
         return ArcTemplates(*DEFAULT_TEMPLATES)
     if not is_list(given) or len(given) != len(ArcTemplates._fields):
         raise ValueError(
-            f"templates must be lists of {', '.join(ArcTemplates._fields)}, got {given!r:.60}"
+            f"features must be ArcTemplates, with {', '.join(ArcTemplates._fields)}, got "
+            f"{given!r:.60}"
         )
     return ArcTemplates(*given)
 
@@ -373,7 +374,7 @@ def explain_arcs(parser: Any, x: Any, y_hat: Any, weights: Floats, n: int) -> Ex
     if len(fields.bounds) != 2:
         raise ValueError(f"x must be one sentence, got {len(fields.bounds) - 1}")
     (tokens,) = X.tokens() if isinstance(X, ConlluTreebank) else X
-    labels = [] if parser.labels_ is None else parser.labels_.tolist()
+    labels = [] if parser.classes_ is None else parser.classes_.tolist()
     keys = parser._decoder.keys(fields)
     sentence = Sentence(tokens, keys, parser._decoder.templates, labels)
     (own,) = parser.predict(X)

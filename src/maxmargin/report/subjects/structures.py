@@ -122,7 +122,7 @@ RIGHT_ARC = "An arc is right if its head and its relation are."
 
 def describe_dependencies(estimator: Any, X: Any, y: Any = None) -> Subject:
     """Heads of words, and labels of arcs if the parser has them."""
-    is_labeled = estimator.labels_ is not None
+    is_labeled = estimator.classes_ is not None
     if y is None and isinstance(X, ConlluTreebank):
         y = X.labeled_heads() if is_labeled else X.heads()
     true, found = known_labels(y, "word"), [list(tree) for tree in estimator.predict(X)]
@@ -154,7 +154,7 @@ def describe_dependencies(estimator: Any, X: Any, y: Any = None) -> Subject:
         by_label = [count_labels("Arcs by relation", true, found, _arcs, RIGHT_ARC)]
 
     def margins() -> Floats:
-        known = set() if labels is None else set(estimator.labels_.tolist())
+        known = set() if labels is None else set(estimator.classes_.tolist())
 
         def is_known(tree: Any) -> bool:
             return labels is None or {label for _, label in tree} <= known
@@ -183,7 +183,7 @@ def _dependencies_confidences(
     """Probabilities of the arcs found, and whether they are right."""
     if not hasattr(estimator, "calibration_"):
         return None
-    labels = [] if estimator.labels_ is None else estimator.labels_.tolist()
+    labels = [] if estimator.classes_ is None else estimator.classes_.tolist()
     sure = [
         table[(t, arc[0], labels.index(arc[1])) if labels else (t, arc)]
         for table, tree in zip(estimator.predict_proba(X), found, strict=True)
