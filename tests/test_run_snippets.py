@@ -154,7 +154,7 @@ def test_pages_without_data_do_not_see_them(run, monkeypatch):
 
 
 def test_figures_are_copied(run, tmp_path):
-    page = "```python\nopen('figures/curve.png', 'w').write('pixels')\n```\n"
+    page = "```python\nopen('curve.png', 'w').write('pixels')\n```\n"
     with pytest.raises(SystemExit):
         run(page)
     run(page, "--record")

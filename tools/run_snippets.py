@@ -11,7 +11,7 @@ durations and memory.
 
 Blocks after a line ``<!-- data: conll2002 -->`` need that folder of ``$MAXMARGIN_DATA``
 (``../shared/data`` by default); without it they are skipped, and those before the line run. Blocks
-save pictures as ``figures/NAME.png``; ``--record`` copies them to ``docs/images``.
+save pictures as ``NAME.png``; ``--record`` copies them to ``docs/images``.
 """
 
 from __future__ import annotations
@@ -132,7 +132,6 @@ def page_surroundings(path: Path) -> Iterator[types.ModuleType]:
     with tempfile.TemporaryDirectory() as folder:
         try:
             os.chdir(folder)
-            Path("figures").mkdir()
             os.environ |= {"MPLBACKEND": "Agg", "COLUMNS": "100"}  # the same for everyone
             os.environ.pop("MAXMARGIN_DATA", None)  # pages say from which line on they need data
             sys.modules["__main__"] = module  # classes defined by the page can then be pickled
@@ -198,7 +197,7 @@ def run_page(path: Path, images: Path, record: bool = False) -> list[str]:
                 stale.append(f"{path.name}:{output.start}: printed instead:\n{printed}")
             if output is not None:
                 replaced.append((output, [output.indent + line for line in printed.splitlines()]))
-        for figure in sorted(Path("figures").iterdir()):
+        for figure in sorted(Path().glob("*.png")):
             if record:
                 shutil.copy(figure, images / figure.name)
             elif not (images / figure.name).exists():
