@@ -295,6 +295,11 @@ class ShardedRun(CertifiedRun):
         """Points kept."""
         return len(self.points)
 
+    @property
+    def n_support_vectors(self) -> int:
+        """See `CertifiedRun`."""
+        return int(np.count_nonzero(self.points.theta > 0.0))
+
     def final_state(self, interrupted: bool) -> None:
         """None: the multipliers stay with the workers."""
 

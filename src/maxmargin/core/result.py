@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from math import inf
 from typing import Any, ClassVar, Protocol
 
@@ -12,7 +12,7 @@ from ..registry import import_name
 from ..utils.tables import named_values
 from ..utils.types import Floats
 
-__all__ = ["Callback", "Progress", "Result", "WeightsCallback"]
+__all__ = ["Callback", "HistoryCallback", "Progress", "Result", "WeightsCallback"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,6 +39,8 @@ class Progress:
     loss, held_out_loss : float or None
         Of online solvers: mean loss of the candidates found in the pass, while the weights moved,
         and mean loss of the predictions for the examples held out, after it.
+    score, test_loss : float or None
+        What a `HistoryCallback` has measured of the weights.
     """
 
     seconds: float
@@ -52,6 +54,8 @@ class Progress:
     loss: float | None = None
     held_out_loss: float | None = None
     bound_gap: float | None = None
+    score: float | None = None
+    test_loss: float | None = None
 
     def __repr__(self) -> str:
         known = ((f.name, getattr(self, f.name)) for f in fields(self))
@@ -82,6 +86,50 @@ class WeightsCallback:
 
     def restore(self, arrays: dict[str, Any]) -> None:
         """Take over what `arrays` has given."""
+
+
+class HistoryCallback(WeightsCallback):
+    """Adds to every record of the history what functions measure of its weights.
+
+    The clock of the training stands still meanwhile, so that curves over time are those of the
+    solver alone. Oracle calls of the functions do not count.
+
+    Parameters
+    ----------
+    primal : callable, optional
+        ``primal(w)`` gives the primal value. Where a record is certified, it keeps its own.
+    score, test_loss : callable, optional
+        Score and loss of the weights on test data, such as
+        ``lambda w: test.predictions(range(test.n_examples), w).losses.mean()``.
+
+    Examples
+    --------
+    >>> solver.solve(problem, formulation, C, callbacks=[HistoryCallback(score=accuracy)])
+    """
+
+    def __init__(
+        self,
+        *,
+        primal: Callable[[Floats], float] | None = None,
+        score: Callable[[Floats], float] | None = None,
+        test_loss: Callable[[Floats], float] | None = None,
+    ) -> None:
+        measures = {"primal": primal, "score": score, "test_loss": test_loss}
+        self.measures = {name: own for name, own in measures.items() if own is not None}
+
+    def __call__(
+        self, progress: Progress, weights: Callable[[], Floats] | None = None
+    ) -> bool | None:
+        """See `WeightsCallback`; the records are there already."""
+        return None
+
+    def measure(self, progress: Progress, weights: Callable[[], Floats]) -> Progress:
+        """The record with what the functions measure where it knows nothing."""
+        w = weights()
+        for name, measure in self.measures.items():
+            if getattr(progress, name) is None:
+                progress = replace(progress, **{name: float(measure(w))})  # type: ignore[arg-type]
+        return progress
 
 
 class CheckpointedState(Protocol):
@@ -125,6 +173,15 @@ class Result:
         Planes stored at the end.
     seconds : float
         Time of the training, without that of compiling kernels.
+    n_support_vectors : int
+        Planes whose multiplier is positive. Online solvers store no planes and have none.
+    oracle_seconds, step_seconds : float
+        How much of that went into oracle calls, and how much into solving QPs and other changes of
+        multipliers and weights; `other_seconds` is the rest. Where one compiled pass does both, its
+        time is divided by the counted work; online passes count as oracle calls.
+    oracle_work, step_work : float
+        The same as counted work, which does not depend on the machine: about nanoseconds of one
+        core. It is what solvers decide by; one-slack and online solvers count no steps.
     compile_seconds : float
         Time of compiling kernels on the way, or of reading them from the cache.
     relative_to_oracle : bool
@@ -151,6 +208,11 @@ class Result:
     n_cache_hits: int
     n_planes: int
     seconds: float
+    n_support_vectors: int = 0
+    oracle_seconds: float = 0.0
+    step_seconds: float = 0.0
+    oracle_work: float = 0.0
+    step_work: float = 0.0
     compile_seconds: float = 0.0
     relative_to_oracle: bool = False
     bound_gap: float | None = None
@@ -181,8 +243,10 @@ class Result:
             ("oracle calls", str(self.n_oracle_calls)),
             ("cache hits", str(self.n_cache_hits)),
             ("planes", str(self.n_planes)),
-            ("seconds", f"{self.seconds:.2f}"),
         ]
+        if self.n_support_vectors:
+            rows.append(("support vectors", str(self.n_support_vectors)))
+        rows.append(("seconds", f"{self.seconds:.2f}"))
         if self.compile_seconds > 0:
             rows.append(("compiling", f"{self.compile_seconds:.2f} s more"))
         return named_values(rows)
@@ -217,6 +281,11 @@ class Result:
     def n_examples(self) -> int:
         """Number of examples trained on; 0 if there was no training."""
         return round(self.n_oracle_calls / self.n_passes) if self.n_passes > 0 else 0
+
+    @property
+    def other_seconds(self) -> float:
+        """Seconds that were neither oracle calls nor steps."""
+        return max(0.0, self.seconds - self.oracle_seconds - self.step_seconds)
 
     @property
     def gap(self) -> float | None:

@@ -29,6 +29,7 @@ from ..core.cutting_planes import (
 from ..core.formulation import Formulation
 from ..core.problem import Problem
 from ..core.weight_constraints import FeasibleSet
+from ..jit.compiling import working_clock
 from ..search.margin_search import search_of
 from ..utils.types import Floats, Ints
 from ..utils.warn import warn_user
@@ -78,6 +79,10 @@ class Oracle:
         What the rows of `call` are counted in: the problem's parts, or single weights.
     calls : int
         Examples that were asked for so far.
+    calls_inside : int
+        Those of them that compiled passes made by themselves (`count`).
+    seconds : float
+        Time of all calls so far, without compiling; of ``calls_inside`` as `Run.stepping` finds.
     work : float
         Counted work of one call, on average.
     exact : bool
@@ -119,6 +124,8 @@ class Oracle:
         self.work = float(self.accelerators.oracle_work)
         self._piece_size = int(np.clip(CHUNK_WORK / max(self.work, 1.0), FEWEST, MOST))
         self.calls = 0
+        self.calls_inside = 0
+        self.seconds = 0.0
         self.exact = bool(getattr(problem, "exact", True))
         self.bounds: Floats | None = None
         # Native problems build valid planes by construction; those of a user are checked.
@@ -206,7 +213,8 @@ class Oracle:
         cut = [self._pieces(group) for group in groups]
         found = self._searched(search, chain.from_iterable(cut), w)
         for group, chunks in zip(groups, cut, strict=True):
-            planes, bounds = self._joined(islice(found, len(chunks)))
+            with self.timed():
+                planes, bounds = self._joined(islice(found, len(chunks)))
             yield group, self._noted(group, planes, bounds, in_blocks=in_blocks, measures=True)
 
     def call_candidates(
@@ -225,8 +233,9 @@ class Oracle:
         cut = [self._pieces(group) for group in groups]
         found = self._searched(search, chain.from_iterable(cut), at)
         for group, chunks in zip(groups, cut, strict=True):
-            rows, products = zip(*islice(found, len(chunks)), strict=True)
-            planes, bounds = self._joined(rows)
+            with self.timed():
+                rows, products = zip(*islice(found, len(chunks)), strict=True)
+                planes, bounds = self._joined(rows)
             oracle_result = self._noted(group, planes, bounds, in_blocks=True, measures=True)
             if self.trusted:
                 yield group, oracle_result, np.concatenate(products)
@@ -288,7 +297,7 @@ class Oracle:
             return violations(oracle_result, w), oracle_result.offsets, bounds
 
         chunks = self._pieces(examples)
-        found = self.threads.map(measure, chunks)
+        found = self._timed(self.threads.map(measure, chunks))
         for chunk, (values, offsets, bounds) in zip(chunks, found, strict=True):
             self._note_calls(chunk, bounds)
             yield chunk, values, offsets
@@ -296,6 +305,16 @@ class Oracle:
     def count(self, calls: int) -> None:
         """Count calls that a kernel made by itself."""
         self.calls += calls
+        self.calls_inside += calls
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Count the time inside as that of oracle calls."""
+        before, began = self.seconds, working_clock()
+        try:
+            yield
+        finally:
+            self.seconds = before + working_clock() - began  # calls inside have added theirs
 
     def compare(self, examples: Ints, values: Floats) -> None:
         """Warn, once, of candidates that are worse than the given output, whose value is 0.
@@ -332,6 +351,16 @@ class Oracle:
                 f"the oracle's bound for example {examples[row]} is {bounds[row]:.6g}, but the "
                 f"candidate itself has value {values[row]:.6g}"
             )
+
+    def _timed(self, found: Iterator[Found]) -> Iterator[Found]:
+        """The same, whose making is timed."""
+        while True:
+            with self.timed():
+                try:
+                    item = next(found)
+                except StopIteration:
+                    return
+            yield item
 
     # ----- searches -----------------------------------------------------------------------------
 
@@ -377,8 +406,9 @@ class Oracle:
         """
         w = w if known else self.weights(w)
         chunks = self._pieces(examples)
-        found = [search(examples, w)] if len(chunks) == 1 else self._searched(search, chunks, w)
-        planes, bounds = self._joined(found)
+        with self.timed():
+            found = [search(examples, w)] if len(chunks) == 1 else self._searched(search, chunks, w)
+            planes, bounds = self._joined(found)
         return self._noted(
             examples, planes, bounds, in_blocks=in_blocks, rows=rows, count=count, measures=measures
         )

@@ -28,6 +28,7 @@ __all__ = [
     "in_compiler_thread",
     "interrupted_compiling",
     "note_compilation",
+    "working_clock",
 ]
 
 logger = logging.getLogger("maxmargin")
@@ -75,6 +76,11 @@ def compile_seconds() -> float:
     The difference of two values is what a clock between them should leave out.
     """
     return _Clock.total
+
+
+def working_clock() -> float:
+    """A clock in seconds that stands still while kernels are compiled."""
+    return time.perf_counter() - _Clock.total
 
 
 def compiled_kernels() -> int:

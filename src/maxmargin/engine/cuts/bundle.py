@@ -143,6 +143,11 @@ class Bundle:
         return StoredPlanes(np.full(self.size, -1), values, offsets, vector, sums)
 
     @property
+    def n_support_vectors(self) -> int:
+        """Planes whose multiplier is positive."""
+        return int(np.count_nonzero(self.alpha[: self.size] > 0.0))
+
+    @property
     def slack(self) -> float:
         """The master's slack: the largest value of a plane at ``w``, at least 0."""
         return max(0.0, float(self.scores[: self.size].max(initial=0.0)))

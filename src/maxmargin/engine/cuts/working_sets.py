@@ -175,6 +175,11 @@ class WorkingSets:
         """Constraints in all working sets."""
         return int(self.sets.count.sum())
 
+    @property
+    def n_support_vectors(self) -> int:
+        """Those of them whose multiplier is positive."""
+        return int(np.count_nonzero(self.sets.alpha[self.owners()[0]] > 0.0))
+
     def examine(self, examples: Ints, epsilon: float) -> Found:
         """Ask the oracle at ``w`` and add constraints violated by more than epsilon."""
         planes, offsets, scales = self.oracle.call(examples, self.w)

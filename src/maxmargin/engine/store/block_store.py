@@ -106,6 +106,10 @@ class BlockStore(Protocol):
     def n_planes(self) -> int:
         """Planes stored."""
 
+    @property
+    def n_support_vectors(self) -> int:
+        """Planes whose multiplier is positive."""
+
     def visit_order(self, order: Ints) -> Ints:
         """The examples in an order that is as good as this one, and may be faster."""
 

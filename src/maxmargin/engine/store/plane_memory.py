@@ -112,6 +112,12 @@ class PlaneMemory:
         return int(self.arena.alive[: self.used[0]].sum())
 
     @property
+    def n_support_vectors(self) -> int:
+        """Those of them whose multiplier is positive."""
+        used = slice(0, self.used[0])
+        return int(np.count_nonzero(self.arena.alive[used] & (self.arena.alpha[used] > 0.0)))
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the arrays that the budget counts."""
         return sum(array.nbytes for array in self.arena)

@@ -150,6 +150,11 @@ class ShardedStore:
         return sum(store.n_planes for store in self.stores)
 
     @property
+    def n_support_vectors(self) -> int:
+        """See `BlockStore`."""
+        return sum(store.n_support_vectors for store in self.stores)
+
+    @property
     def cache_bytes(self) -> int:
         """Budget for all planes."""
         return sum(store.cache_bytes for store in self.stores)

@@ -154,6 +154,11 @@ class CertifiedRun(Run):
     def n_planes(self) -> int:
         """Planes stored."""
 
+    @property
+    @abstractmethod
+    def n_support_vectors(self) -> int:
+        """Those of them whose multiplier is positive."""
+
     @abstractmethod
     def settle(self) -> Certificate:
         """A certificate of the current weights, by a pass of true oracle calls without limits."""
@@ -310,6 +315,7 @@ class CertifiedRun(Run):
             stopping=self.criterion,
             status=status,
             planes=self.n_planes,
+            support_vectors=self.n_support_vectors,
             state=self.final_state(status == "interrupted"),
         )
 

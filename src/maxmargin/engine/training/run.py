@@ -6,15 +6,15 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, fields, replace
 from types import NoneType, TracebackType
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from ...core.objective import Certificate, Stopping
-from ...core.result import Callback, Progress, Result, WeightsCallback
-from ...jit.compiling import compile_seconds, interrupted_compiling
+from ...core.result import Callback, HistoryCallback, Progress, Result, WeightsCallback
+from ...jit.compiling import compile_seconds, interrupted_compiling, working_clock
 from ...utils.schema import Amount, Count, from_values
 from ...utils.types import Floats
 from ...utils.warn import warn_user
@@ -90,6 +90,8 @@ class _Past(NamedTuple):
     seconds: Amount
     compile_seconds: Amount
     history: list[list[Any]]
+    oracle_seconds: Amount
+    step_seconds: Amount
 
 
 class Saver(Protocol):
@@ -139,6 +141,8 @@ class Run(Checkpointable, ABC):
         self._started = time.perf_counter()
         self._compiled_before = compile_seconds()
         self._calls_before = oracle.calls
+        self._oracle_before = oracle.seconds
+        self.step_seconds = 0.0
         self.cache_hits = 0
         self.history: list[Progress] = []
         self._saver: Saver | None = None
@@ -183,6 +187,35 @@ class Run(Checkpointable, ABC):
         """Time since the start, without that of compiling kernels."""
         return time.perf_counter() - self._started - self.compile_seconds
 
+    @property
+    def oracle_seconds(self) -> float:
+        """Time that went into oracle calls."""
+        return self.oracle.seconds - self._oracle_before
+
+    @property
+    def counted_work(self) -> float:
+        """Work that was counted, oracle calls included; 0 where steps are not counted."""
+        return 0.0
+
+    @contextmanager
+    def stepping(self) -> Iterator[None]:
+        """Count the time inside as that of steps, but for oracle calls.
+
+        Where a compiled pass made calls, its time is divided by the counted work.
+        """
+        oracle, began, work = self.oracle, working_clock(), self.counted_work
+        asked, inside, before = oracle.seconds, oracle.calls_inside, self.step_seconds
+        try:
+            yield
+        finally:
+            spent = working_clock() - began - (oracle.seconds - asked)
+            if oracle.calls_inside > inside:
+                searched = (oracle.calls_inside - inside) * oracle.work
+                share = searched / max(self.counted_work - work, searched)
+                oracle.seconds += share * spent
+                spent -= share * spent
+            self.step_seconds = before + spent  # those inside have added theirs
+
     # ----- checkpoints ----------------------------------------------------------------------------
 
     def arrays(self) -> Arrays:
@@ -192,6 +225,8 @@ class Run(Checkpointable, ABC):
             "seconds": self.seconds,
             "compile_seconds": self.compile_seconds,
             "history": [astuple(progress) for progress in self.history],
+            "oracle_seconds": self.oracle_seconds,
+            "step_seconds": self.step_seconds,
         }
         loop = {} if self._loop is None else add_prefix("loop", self._loop.arrays())
         seen = [add_prefix(name, callback.arrays()) for name, callback in self._watching()]
@@ -212,6 +247,8 @@ class Run(Checkpointable, ABC):
         self._started -= past.seconds + past.compile_seconds
         self._compiled_before -= past.compile_seconds
         self.history = progress_of(past.history)
+        self._oracle_before = self.oracle.seconds - past.oracle_seconds
+        self.step_seconds = past.step_seconds
         self._loop_before = strip_prefix("loop", arrays)
         for name, callback in self._watching():
             callback.restore(strip_prefix(name, arrays))
@@ -332,6 +369,11 @@ class Run(Checkpointable, ABC):
 
     def note(self, progress: Progress) -> None:
         """Append to the history, log, and call back."""
+        paused = working_clock()
+        for callback in self.callbacks:
+            if isinstance(callback, HistoryCallback):
+                progress = callback.measure(progress, self._problem_weights)
+        self._started += working_clock() - paused
         self.history.append(progress)
         if progress.loss is not None:
             passes = self.oracle_calls / self.n
@@ -347,8 +389,12 @@ class Run(Checkpointable, ABC):
     def _call(self, callback: Callback, progress: Progress) -> bool | None:
         """Call back, with the weights if they are wanted."""
         if isinstance(callback, WeightsCallback):
-            return callback(progress, lambda: self.oracle.weights(self.current_weights))
+            return callback(progress, self._problem_weights)
         return callback(progress)
+
+    def _problem_weights(self) -> Floats:
+        """The weights as they are now, as the problem has them."""
+        return self.oracle.weights(self.current_weights)
 
     def _log(self, progress: Progress) -> None:
         """Log a record of a solver with a dual."""
@@ -397,6 +443,7 @@ class Run(Checkpointable, ABC):
         status: str,
         planes: int,
         state: SolverState | None,
+        support_vectors: int = 0,
     ) -> Result:
         """What `solve` returns, with the problem's weights; warns of a certificate that is none.
 
@@ -428,6 +475,7 @@ class Run(Checkpointable, ABC):
                     "check_problem(problem, rescalings=[...]) shows where (pass the rescaling used "
                     "in training)"
                 )
+        searched = self.oracle_calls * self.oracle.work
         return Result(
             w=self.oracle.weights(w),
             primal=None if certificate is None else certificate.primal,
@@ -439,6 +487,11 @@ class Run(Checkpointable, ABC):
             n_cache_hits=self.cache_hits,
             n_planes=planes,
             seconds=self.seconds,
+            n_support_vectors=support_vectors,
+            oracle_seconds=self.oracle_seconds,
+            step_seconds=self.step_seconds,
+            oracle_work=searched,
+            step_work=max(0.0, self.counted_work - searched),
             compile_seconds=self.compile_seconds,
             relative_to_oracle=relative,
             bound_gap=self.bound_gap,

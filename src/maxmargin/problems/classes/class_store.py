@@ -95,7 +95,8 @@ class ClassStore:
         self.dual_now = np.zeros(1)
         self.products: Floats | None = None  # of all pairs of inputs, once they are needed
         self.work = 0.0
-        self.visit_work = BLOCK + scoring_work(mean_size, K)
+        oracle.work = scoring_work(mean_size, K)
+        self.visit_work = BLOCK + oracle.work
         self.cached_pass_work = BLOCK + scoring_work(mean_size, min(K, 3))
         # A visit takes about so many nanoseconds: by that threads are said to pay.
         entry_time = DENSE_TIME if inputs.dense.shape[0] else ENTRY_TIME
@@ -161,6 +162,12 @@ class ClassStore:
     def n_planes(self) -> int:
         """Pairs of an example and a class that are listed."""
         return int(self.lists.counts.sum())
+
+    @property
+    def n_support_vectors(self) -> int:
+        """See `BlockStore`."""
+        listed = np.arange(self.lists.alpha.shape[1]) < self.lists.counts[:, None]
+        return int(np.count_nonzero(listed & (self.lists.alpha > 0.0)))
 
     def visit_order(self, order: Ints) -> Ints:
         """See `BlockStore`."""

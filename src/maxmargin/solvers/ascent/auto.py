@@ -274,7 +274,8 @@ class Auto(DualAscent):
                 short = store.shortens_steps(len(chosen))
                 push_after = PUSH_AFTER_SHORT if short else PUSH_AFTER
                 if loop.since_push >= push_after * ascent.n and not waits:
-                    loop.momentum.push()
+                    with ascent.stepping():
+                        loop.momentum.push()
                     loop.since_push = 0
             ascent.end_iteration(loop.estimate)
 
@@ -288,7 +289,8 @@ class Auto(DualAscent):
         store.prepare_cached_passes()
         extrapolated = loop.iterations > 1  # the first steps lead too far
         if extrapolated:
-            momentum.push()
+            with ascent.stepping():
+                momentum.push()
         plateau = Plateau()
         for k in count():
             began, before = store.work, ascent.dual
@@ -306,4 +308,5 @@ class Auto(DualAscent):
             if rate <= max(0.0, self.cache_patience * overall):
                 return
             if extrapolated:
-                momentum.push(rate)
+                with ascent.stepping():
+                    momentum.push(rate)

@@ -201,7 +201,8 @@ class DCD(DCDLight):
         goal = self.reduced_precision * float(ascent.gaps.sum())
         for done in range(1, max(self.r, self.max_rounds) + 1):
             # Before a round, so that the oracle never meets weights that were only guessed.
-            refinement.momentum.push(refinement.rate)
+            with ascent.stepping():
+                refinement.momentum.push(refinement.rate)
             began, before = store.work, float(store.dual_now[0])
             left = ascent.cached_pass(ascent.order(), self._rule(ascent)).sum()
             store.evict(1)

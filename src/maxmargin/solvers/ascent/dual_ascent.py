@@ -178,6 +178,7 @@ class DualAscentRun(CertifiedRun):
         self.batch_size = solver.batch_size or min(16, max(1, self.n // 1000))
         if isinstance(self.store, ShardedStore):
             self.store.batch_size = self.batch_size
+        self._work_before = self.store.work
         self.proven_dual = self.store.dual()
         self.from_zero = self.store.n_planes == 0
         self.quiet_rule = NO_STEPS  # which planes are stored by passes that only certify
@@ -212,6 +213,16 @@ class DualAscentRun(CertifiedRun):
         """Planes stored."""
         return self.store.n_planes
 
+    @property
+    def n_support_vectors(self) -> int:
+        """See `CertifiedRun`."""
+        return self.store.n_support_vectors
+
+    @property
+    def counted_work(self) -> float:
+        """See `Run`."""
+        return self.store.work - self._work_before
+
     def final_state(self, interrupted: bool) -> DualAscentState:
         """The blocks: they are good at any time."""
         return self.state
@@ -245,15 +256,17 @@ class DualAscentRun(CertifiedRun):
         if self.store.visits_in_order:
             size = CHEAP_BATCH if self.store.oracle_is_cheap else ORDERED_BATCH
             size *= self.store.n_shards
-        for batch in batches(examples, max(size, self.store.least_batch)):
-            self.gaps[batch] = self.store.oracle_pass(batch, rule).gaps
-            self.check()
+        with self.stepping():
+            for batch in batches(examples, max(size, self.store.least_batch)):
+                self.gaps[batch] = self.store.oracle_pass(batch, rule).gaps
+                self.check()
 
     def cached_pass(self, examples: Ints, rule: StepRule) -> Floats:
         """Steps from stored planes; returns the blocks' gaps before."""
         self.certified = False
         size = max(CHEAP_BATCH, self.store.least_batch)
-        gaps = [self.store.cached_pass(batch, rule) for batch in batches(examples, size)]
+        with self.stepping():
+            gaps = [self.store.cached_pass(batch, rule) for batch in batches(examples, size)]
         self.count_hits(len(examples))
         return np.concatenate(gaps) if gaps else np.empty(0)
 
@@ -277,14 +290,15 @@ class DualAscentRun(CertifiedRun):
         found, done = 0.0, 0
         size = CHEAP_CERTIFY_BATCH if self.store.oracle_is_cheap else CERTIFY_BATCH
         size = LIMITED_BATCH if limited else size
-        for batch, report in self.store.certify_pass(order, size, rule):
-            self.gaps[batch], hinges[batch] = report.gaps, report.hinges
-            done += len(batch)
-            found += float(report.gaps.sum())
-            if found > give_up_at:
-                return done
-            if limited:
-                self.check()
+        with self.stepping():
+            for batch, report in self.store.certify_pass(order, size, rule):
+                self.gaps[batch], hinges[batch] = report.gaps, report.hinges
+                done += len(batch)
+                found += float(report.gaps.sum())
+                if found > give_up_at:
+                    return done
+                if limited:
+                    self.check()
         w = self.store.w
         primal = self.primal(w, np.maximum(hinges, 0.0))
         visits = self.oracle_calls + self.cache_hits

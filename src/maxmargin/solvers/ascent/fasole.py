@@ -174,7 +174,8 @@ class FASOLE(DualAscent):
             if left <= gap or plateau.seen(left):
                 return
             gain = float(ascent.store.dual_now[0]) - before
-            momentum.push(gain / (ascent.store.work - began))
+            with ascent.stepping():
+                momentum.push(gain / (ascent.store.work - began))
 
 
 @dataclass(frozen=True)

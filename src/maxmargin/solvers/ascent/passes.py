@@ -180,7 +180,8 @@ class JointQPPolicy(Checkpointable):
         call = OWN_CALL if self.store.visits_in_order else CALL
         other = began - self.work + call * run.oracle_calls
         most = min(self.share * other - self.work, LONGEST)
-        left = self.store.solve_jointly(stop_gap, most, recombine)
+        with run.stepping():
+            left = self.store.solve_jointly(stop_gap, most, recombine)
         self.solved = left is not None and left <= stop_gap
         self.work += self.store.work - began
         run.count_hits(0 if left is None else run.n)

@@ -122,6 +122,7 @@ class NSlackRun(CertifiedRun):
         self.sets = state.sets
         self.violation = solver.violation
         self.within_violation = False  # whether the last pass met the papers' own stopping rule
+        self._work_before = self.sets.work
         self.proven_dual = self.sets.dual()
         self.together = JointQPPolicy(self.sets, solver.joint)
         self.sharpness = 1.0  # shrinks where the precision asked of the dual was not enough
@@ -135,6 +136,16 @@ class NSlackRun(CertifiedRun):
     def n_planes(self) -> int:
         """Constraints in all working sets."""
         return self.sets.n_planes
+
+    @property
+    def n_support_vectors(self) -> int:
+        """See `CertifiedRun`."""
+        return self.sets.n_support_vectors
+
+    @property
+    def counted_work(self) -> float:
+        """See `Run`; working sets do not count oracle calls."""
+        return self.sets.work - self._work_before + self.oracle_calls * self.oracle.work
 
     def converged(self) -> bool:
         """Whether the certificate, or the last pass, meets the stopping criterion."""
@@ -362,6 +373,11 @@ class NSlack(Solver):
         self, cutting: NSlackRun, changed: Ints, missing: float, everything: bool = False
     ) -> None:
         """Solve the dual over all working sets, or over the changed ones in variant (b)."""
+        with cutting.stepping():
+            self._solve(cutting, changed, missing, everything)
+
+    def _solve(self, cutting: NSlackRun, changed: Ints, missing: float, everything: bool) -> None:
+        """See `_optimise`."""
         sets = cutting.sets
         kind, effort = KINDS[self.qp], EFFORT[self.qp]
         if self.variant == "subspace" and not everything:

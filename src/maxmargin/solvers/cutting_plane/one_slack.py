@@ -20,6 +20,7 @@ third of the iterations. With ``reach=1`` planes are taken at the minimiser, as 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -156,6 +157,11 @@ class OneSlackRun(CertifiedRun):
         """Aggregated planes."""
         return self.bundle.size
 
+    @property
+    def n_support_vectors(self) -> int:
+        """See `CertifiedRun`."""
+        return self.bundle.n_support_vectors
+
     def restore(self, arrays: Arrays) -> None:
         """See `Checkpointable`."""
         super().restore(arrays)
@@ -177,7 +183,8 @@ class OneSlackRun(CertifiedRun):
         bounds on others are no planes. Weights that new candidates bring are 0 at the center.
         """
         self.n_cached = self.n_useless = 0
-        hinges, chosen = self.pool.call(self.center, self.check)
+        with self.oracle.timed() if self.pool.complete else nullcontext():
+            hinges, chosen = self.pool.call(self.center, self.check)
         self.offer(self.primal(self.center, hinges), self.center)
         new = self.pool.n_weights - len(self.center)
         if new:
@@ -352,6 +359,11 @@ class OneSlack(Solver):
 
     def _solve_master(self, search: OneSlackRun, stop_gap: float) -> None:
         """Improve the multipliers; updates the minimiser and the dual value."""
+        with search.stepping():
+            self._improve(search, stop_gap)
+
+    def _improve(self, search: OneSlackRun, stop_gap: float) -> None:
+        """See `_solve_master`."""
         bundle = search.bundle
         if self.qp == "fsmo":
             if self.kkt is None:
@@ -371,7 +383,8 @@ class OneSlack(Solver):
     def _stabilised_step(self, search: OneSlackRun, gap: float) -> float:
         """Move the center, take a plane near the minimiser; returns the gap as last known."""
         pool = search.pool
-        table = pool.values(search.minimiser)
+        with search.oracle.timed() if pool.complete else nullcontext():
+            table = pool.values(search.minimiser)
         if pool.complete:
             search.oracle.count(search.n)
             search.check()

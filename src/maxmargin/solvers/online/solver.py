@@ -304,6 +304,11 @@ class OnlineRun(Run):
 
     def oracle_pass(self, order: Ints, rule: OnlineRule, state: OnlineState) -> None:
         """Steps for all examples of ``order``, one after the other."""
+        with self.stepping():
+            self._pass(order, rule, state)
+
+    def _pass(self, order: Ints, rule: OnlineRule, state: OnlineState) -> None:
+        """See `oracle_pass`."""
         weights = self._step_weights(rule)
         if self.oracle.feasible_set is not None:
             keep_within(self.oracle.feasible_set, state)
