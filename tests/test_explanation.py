@@ -3,6 +3,7 @@
 import html
 import itertools
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -345,6 +346,20 @@ def test_documents(as_input):
     assert compared.margin == pytest.approx(scores[0] - scores[1])
     changes = {one.name: one.value for one in compared.decisions[0].evidence}
     assert changes == {f"x{f}": v for f, v in enumerate(X[0] - X[1]) if v}
+
+
+def test_documents_of_a_frame():
+    _, X = numbers()
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=list("abcd"))
+    model = mm.RankSVM(random_state=0).fit(frame, np.arange(30) % 3, qid=np.arange(30) // 10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # scikit-learn warns where names are missing
+        found = model.explain(frame)
+        compared = model.explain(frame[:1], frame[1:2])
+    for one in (found, compared):
+        assert {evidence.name for evidence in one.decisions[0].evidence} <= set("abcd")
+    with pytest.raises(ValueError, match="feature names"):
+        model.explain(frame[list("dcba")])
 
 
 @pytest.mark.parametrize("edges", [None, "tree", "pairs"])

@@ -237,13 +237,15 @@ class RankSVM(TabularEstimator):
         """
         n, weights = checked_k(n, "n"), self._weights
         check_sparse(x, "x")
-        rows = _as_matrix(x if sp.issparse(x) or is_frame(x) else np.atleast_2d(np.asarray(x)))
         if y_hat is not None:
-            pair = sp.vstack([_as_matrix(one_row(rows)), _as_matrix(one_row(y_hat))], format="csr")
-            self.predict(pair)  # checks them
-            evidence = self._input_evidence(pair[[0]] - pair[[1]], weights)
+            pair = one_row(x), one_row(y_hat)
+            for row in pair:
+                self.predict(row)  # checks it, and the names of its columns
+            first, second = map(_as_matrix, pair)
+            evidence = self._input_evidence(first - second, weights)
             return explain_whole("this document", "the other one", evidence, n)
-        order = np.argsort(-self.predict(rows), kind="stable")
+        documents = x if sp.issparse(x) or is_frame(x) else np.atleast_2d(np.asarray(x))
+        order, rows = np.argsort(-self.predict(documents), kind="stable"), _as_matrix(documents)
         decisions = tuple(
             decision(
                 place,
