@@ -91,7 +91,8 @@ def test_links_to_headings_lead_somewhere():
 GUIDE = ["Data", "Features", "Loss", "Choosing C", "Evaluation", "What the model learned"]
 GUIDE += ["Common mistakes", "Reference"]
 # A page leaves this list when it has these headings.
-NOT_YET_GUIDES = """classes multilabel measures parsing dependencies
+NOT_YET_GUIDES = """classes multilabel measures
+
 alignment trees matching""".split()
 
 

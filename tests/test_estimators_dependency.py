@@ -9,9 +9,9 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import maxmargin as mm
 from conftest import find_data
+from maxmargin.features import ArcTemplates, arc_templates
 from maxmargin.formats import ConlluTreebank, read_conllu
 from maxmargin.metrics import attachment_scores
-from maxmargin.problems.dependency.features import ArcTemplates
 
 RNG = np.random.default_rng(0)
 TAGS = ("D", "A", "N", "V", "P")
@@ -106,6 +106,15 @@ def test_save_and_load(labeled, tmp_path):
     loaded = mm.load(path)
     assert loaded.features == templates and isinstance(loaded.features, ArcTemplates)
     assert all(map(np.array_equal, loaded.predict(X), model.predict(X)))
+
+
+def test_arc_templates_are_the_default():
+    X, y = [[("the", "D"), ("cat", "N"), ("sleeps", "V")]], [[2, 3, 0]]
+    default = mm.DependencyParser(hash_bits=8, random_state=0).fit(X, y)
+    explicit = clone(default).set_params(features=arc_templates()).fit(X, y)
+    assert np.array_equal(default.coef_, explicit.coef_)
+    fewer = clone(default).set_params(features=arc_templates()._replace(between=())).fit(X, y)
+    assert not np.array_equal(default.coef_, fewer.coef_)
 
 
 def test_a_third_field_is_the_fine_tag():

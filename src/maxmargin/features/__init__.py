@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from ..problems.classes.taxonomy import Taxonomy
+from .arcs import ArcTemplates, arc_templates
 from .class_features import ClassFeatures
 from .dictionary import FeatureDictionary
 from .packing import PackedSequences, holds_named_features, pack_sequences
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AMINO_ACIDS",
+    "ArcTemplates",
     "ClassFeatures",
     "CrfTemplates",
     "FeatureDictionary",
@@ -31,6 +33,7 @@ __all__ = [
     "StoredSequences",
     "Taxonomy",
     "WindowFeatures",
+    "arc_templates",
     "blosum62",
     "chunking_templates",
     "holds_named_features",

@@ -91,8 +91,9 @@ class DependencyParser(Confidences, PartialLabels, MaxMarginEstimator):
     hash_bits : int, default=22
         Features of arcs are hashed into ``2 ** hash_bits`` weights.
     features : ArcTemplates, optional
-        Features of the arcs; by default words and tags of head and modifier, of their neighbours
-        and of what is between them, with direction and distance (McDonald et al. 2005).
+        Features of the arcs, by default ``features.arc_templates()``: words and tags of head and
+        modifier, of their neighbours and of what is between them, with direction and distance
+        (McDonald et al. 2005).
     {parameters of Confidences}
     {parameters of PartialLabels}
     {parameters of MaxMarginEstimator}
