@@ -91,7 +91,7 @@ def test_links_to_headings_lead_somewhere():
 GUIDE = ["Data", "Features", "Loss", "Choosing C", "Evaluation", "What the model learned"]
 GUIDE += ["Common mistakes", "Reference"]
 # A page leaves this list when it has these headings.
-NOT_YET_GUIDES = """measures
+NOT_YET_GUIDES = """
 
 alignment trees matching""".split()
 
