@@ -95,7 +95,9 @@ def _contestant(task: Task, C: float, tol: float, warm_up: bool) -> Contestant:
     def run() -> Outcome:
         clock = CpuClock()
         started = time.process_time()
-        estimator = fit(*task.train, tol=tol, max_time=MOST_SECONDS, callbacks=[clock])
+        estimator = fit(
+            *task.train, tol=tol, max_time=MOST_SECONDS, training={"callbacks": [clock]}
+        )
         seconds = time.process_time() - started
         result = estimator.result_
         return Outcome(

@@ -23,6 +23,7 @@ import numpy as np
 
 import maxmargin as mm
 from maxmargin.datasets import make_digit_words
+from maxmargin.features import KernelMap
 from maxmargin.metrics import sequence_accuracy, token_accuracy
 
 SHOWN = 6
@@ -33,7 +34,7 @@ def read_words(words):
     images, digits = np.vstack(words.X_train), np.concatenate(words.y_train)
     alone = mm.MulticlassSVM(C=0.1, random_state=0).fit(images, digits)
     chain = mm.SequenceTagger(C=0.1, random_state=0).fit(words.X_train, words.y_train)
-    curved = mm.SequenceTagger(C=3.0, kernel="rbf", n_components=300, random_state=0)
+    curved = mm.SequenceTagger(C=3.0, kernel=KernelMap("rbf", n_components=300), random_state=0)
     curved.fit(words.X_train, words.y_train)
     return {
         "digit by digit": [alone.predict(word).tolist() for word in words.X_test],

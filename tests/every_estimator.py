@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import maxmargin as mm
+from maxmargin.features import KernelMap
 from maxmargin.formats.trees import as_tree
 
 RNG = np.random.default_rng(0)
@@ -112,7 +113,7 @@ KINDS = {
         lambda **p: mm.MulticlassSVM(kernel="rbf", **p), examples(3, 3), examples(5, 2)
     ),
     "kernel tagger": Kind(
-        lambda **p: mm.SequenceTagger(kernel="poly", coef0=1.0, **p),
+        lambda **p: mm.SequenceTagger(kernel=KernelMap("poly", coef0=1.0), **p),
         sequences(3, 3),
         sequences(5, 2),
     ),
@@ -123,7 +124,9 @@ KINDS = {
         lambda **p: mm.SequenceTagger(boundary_weights=True, **p), sequences(3, 3), sequences(5, 2)
     ),
     "higher-order tagger": Kind(
-        lambda **p: mm.SequenceTagger(order=3, emission_order=1, transition_features=[0, 1], **p),
+        lambda **p: mm.SequenceTagger(
+            order={"transitions": 3, "emissions": 1}, transition_features=[0, 1], **p
+        ),
         sequences(3, 3),
         sequences(5, 2),
     ),

@@ -162,8 +162,17 @@ def words():
     return X, [rng.integers(0, 3, len(x)) for x in X]
 
 
+def as_parameters(**options):
+    """Parameters of an estimator; those that are options of a training go into ``training``."""
+    names = [field.name for field in dataclasses.fields(mm.TrainingOptions)]
+    training = {name: options.pop(name) for name in names if name in options}
+    return {**options, "training": training}
+
+
 def _path(make, X, y, options, cover=False):
-    models = make(**{"random_state": 0, **options}).fit_path(X, y, [0.1, 1.0, 5.0], cover=cover)
+    models = make(**as_parameters(**{"random_state": 0, **options})).fit_path(
+        X, y, [0.1, 1.0, 5.0], cover=cover
+    )
     return [models.intervals.tolist(), *map(outcome, models.results)]
 
 
@@ -187,12 +196,16 @@ def known_in_part(**options):
     X = [rng.normal(size=(n, 3)) for n in rng.integers(2, 7, 10)]
     known = [None, {0, 1}, {0, 1}, 0, 1, 2]
     y = [[known[k] for k in rng.integers(0, len(known), len(x))] for x in X]
-    model = mm.SequenceTagger(**{"tol": 1e-3, "random_state": 0, **options}).fit(X, y)
+    model = mm.SequenceTagger(**as_parameters(**{"tol": 1e-3, "random_state": 0, **options})).fit(
+        X, y
+    )
     return [outcome(model.result_), *map(list, model.rounds_)]
 
 
 def path_of_a_joint_kernel(**options):
-    model = mm.StructuralSVM(KernelLabels(), **{"tol": 1e-4, "random_state": 0, **options})
+    model = mm.StructuralSVM(
+        KernelLabels(), **as_parameters(**{"tol": 1e-4, "random_state": 0, **options})
+    )
     models = model.fit_path(*kernel_examples(), [0.1, 1.0, 5.0])
     coefficients = [models.at(C).coef_.tolist() for C in models.Cs]
     return [coefficients, *map(outcome, models.results)]

@@ -10,7 +10,7 @@ import pytest
 
 import maxmargin as mm
 from maxmargin.engine.training import run
-from resuming import SERIES, go_on_elsewhere, words
+from resuming import SERIES, as_parameters, go_on_elsewhere, words
 
 
 def interrupt_after(n):
@@ -72,7 +72,7 @@ def kept_path(folder, **options):
     X, y = words()
     kept = {"checkpoint": folder / "c", "resume": True, "tol": 1e-2, "random_state": 0}
     Cs = options.pop("Cs", [0.1, 1.0])
-    return mm.SequenceTagger(**{**kept, **options}).fit_path(X, y, Cs)
+    return mm.SequenceTagger(**as_parameters(**{**kept, **options})).fit_path(X, y, Cs)
 
 
 def test_a_path_goes_on_only_with_its_own(tmp_path):
@@ -87,7 +87,9 @@ def test_a_path_goes_on_only_with_its_own(tmp_path):
         with pytest.raises(ValueError, match=f"of another training, with another {told} "):
             kept_path(tmp_path, **options)
     with pytest.raises(ValueError, match="of another training"):
-        mm.SequenceTagger(checkpoint=tmp_path / "c", resume=True, tol=1e-2).fit(*words())
+        mm.SequenceTagger(**as_parameters(checkpoint=tmp_path / "c", resume=True, tol=1e-2)).fit(
+            *words()
+        )
     assert (tmp_path / "c").read_bytes() == before
     assert kept_path(tmp_path, Cs=[1.0, 0.1, 1.0]).scores(*words()).tolist() == (
         whole.scores(*words()).tolist()
@@ -121,7 +123,7 @@ def test_the_search_for_C_goes_on(tmp_path):
     X, y = words()
 
     def fit(**options):
-        model = mm.SequenceTagger(random_state=0, tol=1e-3, **options)
+        model = mm.SequenceTagger(**as_parameters(random_state=0, tol=1e-3, **options))
         return mm.SearchCV(model, [0.1, 1.0], cv=2).fit(X, y)
 
     whole = fit()
@@ -146,7 +148,7 @@ def test_a_search_beside_another_training_is_refused_before_any_work(tmp_path):
     kept_path(tmp_path)
     before, seen = (tmp_path / "c").read_bytes(), []
     options = {"checkpoint": tmp_path / "c", "callbacks": [seen.append]}
-    model = mm.SequenceTagger(**options, resume=True, tol=1e-2, random_state=0)
+    model = mm.SequenceTagger(**as_parameters(**options, resume=True, tol=1e-2, random_state=0))
     message = (
         r"c: the checkpoint is of another training, with another C \(\[0.1, 1.0\] there, one of"
     )
@@ -160,8 +162,8 @@ def test_a_search_beside_another_training_is_refused_before_any_work(tmp_path):
     assert (tmp_path / "c").read_bytes() == before
     mm.SearchCV(model, [0.1, 1.0], cv=2, refit=False).fit(X, y)  # has no last fit
     assert (tmp_path / "c").read_bytes() == before
-    mm.SearchCV(model.set_params(resume=False), [0.1, 1.0], cv=2).fit(X, y)
-    mm.SearchCV(model.set_params(resume=True), [0.1, 1.0], cv=2).fit(X, y)
+    mm.SearchCV(model.set_params(training__resume=False), [0.1, 1.0], cv=2).fit(X, y)
+    mm.SearchCV(model.set_params(training__resume=True), [0.1, 1.0], cv=2).fit(X, y)
     seen.clear()
     (tmp_path / "c").write_text("my thesis")
     (tmp_path / "c.1").unlink(missing_ok=True)
@@ -176,14 +178,16 @@ def test_a_calibration_has_files_of_its_own(tmp_path):
     whole = mm.SequenceTagger(**options).fit(X, y)
     for _ in range(2):
         kept = {"checkpoint": tmp_path / "c", "resume": True}
-        found = mm.SequenceTagger(**options, **kept).fit(X, y)
+        found = mm.SequenceTagger(**options, training=kept).fit(X, y)
         assert found.calibration_ == whole.calibration_
     assert "c-held-out2" in os.listdir(tmp_path)
 
 
 def test_a_cluster_keeps_no_series(tmp_path):
     X, y = words()
-    model = mm.SequenceTagger(checkpoint=tmp_path / "c", cluster="tcp://127.0.0.1:1")
+    model = mm.SequenceTagger(
+        training={"checkpoint": tmp_path / "c", "cluster": "tcp://127.0.0.1:1"}
+    )
     with pytest.raises(ValueError, match="a path of C is not kept on a cluster"):
         model.fit_path(X, y, [0.1, 1.0])
     with pytest.raises(

@@ -466,15 +466,16 @@ def test_estimators_go_on(solver, tmp_path):
     expected = mm.SequenceTagger(**options, random_state=0).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        mm.SequenceTagger(**options, **kept, callbacks=[stop_after(3)], random_state=0).fit(X, y)
+        training = {**kept, "callbacks": [stop_after(3)]}
+        mm.SequenceTagger(**options, training=training, random_state=0).fit(X, y)
     # Without a seed of its own another one is drawn, which is of no effect.
-    found = mm.SequenceTagger(**options, **kept, resume=True).fit(X, y)
+    found = mm.SequenceTagger(**options, training={**kept, "resume": True}).fit(X, y)
     assert outcome(found.result_) == outcome(expected.result_)
     assert found.coef_.tobytes() == expected.coef_.tobytes()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found.set_params(solver="auto").save(tmp_path / "model.mm")
-    assert mm.load(tmp_path / "model.mm").checkpoint is None
+    assert "checkpoint" not in mm.load(tmp_path / "model.mm").training
     with pytest.raises(ValueError, match="another C"):
         found.set_params(C=4.0, solver=solver).fit(X, y)
 
@@ -486,7 +487,9 @@ def test_the_choice_of_weights_goes_on(tmp_path):
 
     def fit(**options):
         choice = EarlyStopping(lambda model: -abs(np.abs(model.coef_).sum() - 4.0), content="a")
-        model = mm.MulticlassSVM(C=10.0, tol=1e-6, random_state=0, solver="dcd_light", **options)
+        model = mm.MulticlassSVM(
+            C=10.0, tol=1e-6, random_state=0, solver="dcd_light", training=options
+        )
         with choosing(model, choice), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.fit(X, y)
@@ -508,6 +511,6 @@ def test_the_choice_of_weights_goes_on(tmp_path):
 def test_what_is_no_training_is_refused():
     X, y = words()
     with pytest.raises(ValueError, match="resume needs checkpoint"):
-        mm.SequenceTagger(resume=True).fit(X, y)
+        mm.SequenceTagger(training={"resume": True}).fit(X, y)
     with pytest.raises(ValueError, match="checkpoint_every must be a number >= 0, got None"):
-        mm.SequenceTagger(checkpoint_every=None).fit(X, y)
+        mm.SequenceTagger(training={"checkpoint_every": None}).fit(X, y)

@@ -625,10 +625,10 @@ def test_estimators_and_long_weights(client, monkeypatch):
     X = [rng.normal(size=(4, 3)) for _ in range(30)]
     y = [rng.integers(0, 3, 4).tolist() for _ in range(30)]
     alone = mm.SequenceTagger(C=0.1, tol=1e-4).fit(X, y)
-    model = mm.SequenceTagger(C=0.1, tol=1e-4, cluster=client).fit(X, y)
+    model = mm.SequenceTagger(C=0.1, tol=1e-4, training={"cluster": client}).fit(X, y)
     assert model.result_.primal == pytest.approx(alone.result_.primal, rel=2e-4)
     assert model.predict(X) == alone.predict(X)
-    trees = mm.TreeLabeler(C=0.1, tol=1e-3, cluster=client)
+    trees = mm.TreeLabeler(C=0.1, tol=1e-3, training={"cluster": client})
     shards = [rng.normal(size=(20, 2)) for _ in range(3)]
     labels = rng.integers(0, 2, (20, 3))
     found = trees.fit(shards, labels).result_
@@ -699,13 +699,15 @@ def test_copies_of_what_has_a_client(client):
     """A clone shares it, a pickle has its address, from which it is trained again elsewhere."""
     address = client.scheduler.address
     X, y = np.eye(4), [0, 1, 0, 1]
-    model = mm.MulticlassSVM(cluster=client).fit(X, y)
-    assert clone(model).cluster is client
+    model = mm.MulticlassSVM(training={"cluster": client}).fit(X, y)
+    assert clone(model).training.cluster is client
     for copied in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
-        assert copied.cluster == address and model.cluster is client
+        assert copied.training.cluster == address and model.training["cluster"] is client
         assert copied.predict(X).tolist() == model.predict(X).tolist()
     assert copied.fit(X, y).result_.primal == model.result_.primal
-    assert pickle.loads(pickle.dumps(mm.MulticlassSVM(cluster=client.cluster))).cluster == address
+    options = mm.TrainingOptions(cluster=client.cluster)
+    assert pickle.loads(pickle.dumps(options)).cluster == address
+    assert clone(mm.MulticlassSVM(training=options)).training.cluster is client.cluster
     solver = mm.ClusterSolver(cluster=client, tol=0.1)
     assert not hasattr(solver, "start") and solver.limits(3).seconds is None
     assert pickle.loads(pickle.dumps(solver)) == mm.ClusterSolver(cluster=address, tol=0.1)
@@ -774,7 +776,9 @@ def test_errors_of_parts_arrive(client):
 
 def test_what_is_refused():
     with pytest.raises(ValueError, match="must be 'auto' or 'one_slack', got 'sda'"):
-        mm.SequenceTagger(solver="sda", cluster="tcp://127.0.0.1:1").fit([[[1.0]]], [["a"]])
+        mm.SequenceTagger(solver="sda", training={"cluster": "tcp://127.0.0.1:1"}).fit(
+            [[[1.0]]], [["a"]]
+        )
     with pytest.raises(ValueError, match="n_shards must be >= 1"):
         mm.ClusterSolver(cluster="x", n_shards=0)
     with pytest.raises(ValueError, match="slack must be in"):
@@ -791,7 +795,8 @@ def test_without_dask():
         "import maxmargin as mm\n"
         "mm.ClusterSolver, mm.MulticlassSVM()\n"
         "try:\n"
-        "    mm.MulticlassSVM(cluster='tcp://127.0.0.1:1').fit([[0.0], [1.0]], [0, 1])\n"
+        "    training = {'cluster': 'tcp://127.0.0.1:1'}\n"
+        "    mm.MulticlassSVM(training=training).fit([[0.0], [1.0]], [0, 1])\n"
         "except ImportError as error:\n"
         "    assert 'maxmargin[distributed]' in str(error), error\n"
         "else:\n"

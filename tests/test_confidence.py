@@ -92,8 +92,9 @@ def test_sequences(scale, order, constraints):
     y = [["B-X", "I-X", "O"], ["O", "B-X"], ["O", "O", "B-X", "I-X", "I-X"], ["O"]]
     options = {"constraints": constraints, "boundary_weights": True, "max_passes": 1}
     if order > 1:
-        options |= {"transition_features": [1], "emission_order": order - 2}
-    model = mm.SequenceTagger(solver="perceptron", order=order, random_state=0, **options)
+        options["transition_features"] = [1]
+    shape = {"transitions": order, "emissions": max(order - 2, 0)}
+    model = mm.SequenceTagger(solver="perceptron", order=shape, random_state=0, **options)
     model.fit(X, y)
     model.coef_ = scale * rng.normal(size=model.coef_.shape)
     set_temperature(model, 0.5)

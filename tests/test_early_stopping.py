@@ -157,7 +157,7 @@ def test_weights_that_are_out_of_the_way_are_seen_too(monkeypatch):
 
 def test_an_interrupt_while_weights_are_judged_keeps_what_is_certified():
     plain = mm.MulticlassSVM(random_state=0).fit(X, Y)
-    model = mm.MulticlassSVM(random_state=0, on_interrupt="return")
+    model = mm.MulticlassSVM(random_state=0, training={"on_interrupt": "return"})
     choice = EarlyStopping(lambda estimator: 0.0)
     see = choice._see
 

@@ -55,7 +55,11 @@ MODELS = {
     "dicts": (tagger, [[{w: 1.0} for w in words] for words in WORDS], TAGS),
     "kernel": (lambda: tagger(kernel="rbf"), VECTORS, TAGS),
     "order 2": (lambda: tagger(order=2), VECTORS, TAGS),
-    "order 3": (lambda: tagger(order=3, emission_order=1, features=WINDOW), WORDS, TAGS),
+    "order 3": (
+        lambda: tagger(order={"transitions": 3, "emissions": 1}, features=WINDOW),
+        WORDS,
+        TAGS,
+    ),
     "pairs": (lambda: tagger(features=WINDOW, transition_features=WINDOW), WORDS, TAGS),
     "heads": (lambda: parser(), SENTENCES, HEADS),
     "any heads": (lambda: parser(projective=False), SENTENCES, HEADS),

@@ -91,7 +91,7 @@ def test_limits_give_a_convergence_warning(iris):
     ):
         mm.MulticlassSVM(C=100.0, max_passes=1, random_state=0).fit(*iris)
     with pytest.warns(ConvergenceWarning, match="a callback ended training"):
-        mm.MulticlassSVM(C=100.0, callbacks=[lambda progress: True]).fit(*iris)
+        mm.MulticlassSVM(C=100.0, training={"callbacks": [lambda progress: True]}).fit(*iris)
 
 
 def test_no_warning_where_no_precision_was_asked_for(iris, recwarn):

@@ -212,9 +212,9 @@ def test_what_is_refused(tagger):
     "options",
     [
         {"order": 2},
-        {"order": 3, "constraints": "bio", "eta": 0.5},
-        {"emission_order": 1, "boundary_weights": True, "label_tuples": "allowed"},
-        {"order": 2, "emission_order": 1, "transition_features": [0, 2], "eta": 2.0},
+        {"order": {"transitions": 3, "eta": 0.5}, "constraints": "bio"},
+        {"order": {"emissions": 1, "label_tuples": "allowed"}, "boundary_weights": True},
+        {"order": {"transitions": 2, "emissions": 1, "eta": 2.0}, "transition_features": [0, 2]},
     ],
 )
 def test_longer_histories(options):

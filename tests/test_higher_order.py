@@ -17,7 +17,7 @@ from maxmargin.cli import main
 from maxmargin.core.formulation import Formulation
 from maxmargin.engine.accelerators import accelerators_of
 from maxmargin.engine.training.state import extends
-from maxmargin.features import WindowFeatures
+from maxmargin.features import KernelMap, WindowFeatures
 from maxmargin.problems.chain.layout import LabelTuples, label_tuples
 from maxmargin.problems.chain.problem import ChainProblem
 
@@ -61,10 +61,10 @@ def test_transition_features_see_pairs():
     Y = (turns.cumsum(axis=1) % 2).tolist()
     X = [np.column_stack([t, 1 - t, np.arange(8) == 0]).astype(float) for t in turns]
     assert tagger(C=10.0).fit(X, Y).score(X, Y) < 0.7
-    for parameters in ({"transition_features": [0, 1]}, {"emission_order": 1}):
+    for parameters in ({"transition_features": [0, 1]}, {"order": {"emissions": 1}}):
         model = tagger(C=10.0, boundary_weights=True, **parameters).fit(X, Y)
         assert model.predict(X) == Y
-    dear = tagger(C=10.0, boundary_weights=True, transition_features=[0, 1], eta=0.01)
+    dear = tagger(C=10.0, boundary_weights=True, transition_features=[0, 1], order={"eta": 0.01})
     assert dear.fit(X, Y).score(X, Y) < 0.9
 
 
@@ -86,7 +86,7 @@ def test_a_first_order_chain_is_the_same_one():
     X, Y = runs(4)
     model = tagger(tol=1e-6).fit(X, Y)
     # A weight that counts twice, and is half as large, costs a quarter.
-    scaled = tagger(eta=2.0, tol=1e-6).fit(X, Y)
+    scaled = tagger(order={"eta": 2.0}, tol=1e-6).fit(X, Y)
     assert scaled.result_.primal < model.result_.primal - 0.1
 
 
@@ -275,7 +275,9 @@ def test_features_of_dicts_are_chosen_by_key():
 def test_models_are_kept(tmp_path):
     X, Y = runs(2)
     model = tagger(
-        order=3, emission_order=1, eta=0.5, boundary_weights=True, fit_intercept=True
+        order={"transitions": 3, "emissions": 1, "eta": 0.5},
+        boundary_weights=True,
+        fit_intercept=True,
     ).fit(X, Y)
     model.save(tmp_path / "model.mm")
     loaded = mm.load(tmp_path / "model.mm")
@@ -305,11 +307,17 @@ def test_training_goes_on(tmp_path):
     model.save(tmp_path / "model.mm")
     loaded = mm.load(tmp_path / "model.mm")
     loaded.partial_fit(X, Y)
-    for changed in ({"order": 3}, {"eta": 0.5}, {"transition_features": None}):
-        with pytest.raises(ValueError, match=r"made with order=2.* and transition features: call"):
+    for changed in (
+        {"order": 3},
+        {"order": {"transitions": 2, "eta": 0.5}},
+        {"transition_features": None},
+    ):
+        with pytest.raises(
+            ValueError, match=r"made with order=.*2.* and transition features: call"
+        ):
             clone(loaded).set_params(**changed)  # a clone has no model, and takes all
             loaded.set_params(**changed).partial_fit(X, Y)
-        loaded.set_params(**parameters, eta=1.0)
+        loaded.set_params(**parameters)
 
 
 def test_training_from_a_file(tmp_path):
@@ -327,8 +335,7 @@ def test_constraints_hold(tuples):
     rules = [(1, 0)]
     ordered = [sorted(y) for y in Y]
     model = tagger(
-        order=2,
-        label_tuples=tuples,
+        order={"transitions": 2, "label_tuples": tuples},
         transition_features=[0, 1],
         constraints=rules,
         on_violation="drop",
@@ -354,10 +361,17 @@ def test_weights_of_sequences_multiply_their_slacks():
         ({"order": 4}, "order must be 1, 2 or 3, got 4"),
         ({"order": 0}, "order must be 1, 2 or 3, got 0"),
         ({"order": "2"}, "order must be 1, 2 or 3, got '2'"),
-        ({"emission_order": 2}, "emission_order must be 0 or 1, got 2"),
-        ({"eta": 0.0}, "eta must be a positive, finite number, got 0.0"),
-        ({"eta": "much"}, "eta must be a positive, finite number, got 'much'"),
-        ({"label_tuples": "all"}, "label_tuples must be 'seen' or 'allowed', got 'all'"),
+        ({"order": {"emissions": 2}}, "order: emissions must be 0 or 1, got 2"),
+        ({"order": {"eta": 0.0}}, "order: eta must be a positive, finite number, got 0.0"),
+        ({"order": {"eta": "much"}}, "order: eta must be a positive, finite number, got 'much'"),
+        (
+            {"order": {"tuples": 1}},
+            "order has no option 'tuples'; its options are transitions, emiss",
+        ),
+        (
+            {"order": {"label_tuples": "all"}},
+            "order: label_tuples must be 'seen' or 'allowed', got 'all'",
+        ),
         ({"transition_features": 2}, "transition_features: no column 2, tokens have 2 features"),
         (
             {"transition_features": ["x0", "pos"]},
@@ -377,7 +391,7 @@ def test_too_many_states_are_named():
     with pytest.raises(
         ValueError, match=r"737190 states .* with 90 labels .* 66347100 moves .* at most 4194304"
     ):
-        tagger(order=3, label_tuples="allowed").fit([np.ones((90, 1))], labels)
+        tagger(order={"transitions": 3, "label_tuples": "allowed"}).fit([np.ones((90, 1))], labels)
     tagger(order=3, max_passes=1, tol=None).fit([np.ones((90, 1))], labels)
 
 
@@ -388,9 +402,9 @@ def test_too_many_states_are_named():
     ("options", "message"),
     [
         ({"order": True}, "order must be 1, 2 or 3, got True"),
-        ({"emission_order": True}, "emission_order must be 0 or 1, got True"),
-        ({"eta": True}, "eta must be a positive, finite number, got True"),
-        ({"label_tuples": np.array([1, 2])}, "label_tuples must be 'seen' or 'allowed'"),
+        ({"order": {"emissions": True}}, "order: emissions must be 0 or 1, got True"),
+        ({"order": {"eta": True}}, "order: eta must be a positive, finite number, got True"),
+        ({"order": {"label_tuples": np.array([1, 2])}}, "label_tuples must be 'seen' or 'allowed'"),
         ({"transition_features": b"x0"}, "must be an extractor.* got b'x0'"),
         (
             {"transition_features": WindowFeatures(["w[0]"])},
@@ -431,6 +445,14 @@ KINDS = [
 ]
 
 
+def as_tagger(parameters, **options):
+    """The twin's parameters, as a tagger has them."""
+    names = {"order": "transitions", "emission_order": "emissions", "eta": "eta"}
+    order = {names[name]: value for name, value in parameters.items() if name in names}
+    rest = {name: value for name, value in parameters.items() if name not in names}
+    return {**rest, "order": {**order, **options}}
+
+
 def small_data(seed, n=6):
     """Sequences that can be listed, of two labels."""
     rng = np.random.default_rng(seed)
@@ -463,7 +485,9 @@ def test_partially_labelled_data(parameters):
     rng, X, Y = small_data(0)
     known = [[{0: None, 1: {0, 1}}.get(rng.integers(0, 5), k) for k in y] for y in Y]
     sets = [[{k} if k in (0, 1) and k is not None else {0, 1} for k in y] for y in _hashable(known)]
-    model = tagger(label_tuples="allowed", tol=1e-7, max_rounds=50, **parameters).fit(X, known)
+    model = tagger(tol=1e-7, max_rounds=50, **as_tagger(parameters, label_tuples="allowed")).fit(
+        X, known
+    )
     twin, w = twin_of(parameters, X, Y), model.coef_
     assert len(w) == twin.n_features
     objective = 0.5 * w @ w + slacks(twin, w, sets).sum()
@@ -486,7 +510,7 @@ def test_tuples_of_partially_labelled_data_are_those_of_known_neighbours():
 def test_priors(parameters):
     _, X, Y = small_data(1)
     _, others, tags = small_data(2, 3)
-    options = {"label_tuples": "allowed", "tol": 1e-7, **parameters}
+    options = {"tol": 1e-7, **as_tagger(parameters, label_tuples="allowed")}
     prior = tagger(**options).fit(X, Y)
     near = tagger(C=1e-7, **options).fit(others, tags, prior=prior)
     assert near.coef_ == pytest.approx(prior.coef_, abs=1e-4)
@@ -496,7 +520,7 @@ def test_priors(parameters):
     assert drawn.result_.primal == pytest.approx(0.5 * change @ change + losses.sum(), rel=1e-6)
     assert np.abs(change).max() > 0.01
     with pytest.raises(ValueError, match="the model was made with order="):
-        tagger(**{**parameters, "order": 1}).fit(others, tags, prior=near)
+        tagger(**as_tagger({**parameters, "order": 1})).fit(others, tags, prior=near)
 
 
 def test_tuples_of_a_prior_stay():
@@ -510,7 +534,7 @@ def test_tuples_of_a_prior_stay():
 @pytest.mark.parametrize("parameters", KINDS)
 def test_paths(parameters):
     _, X, Y = small_data(3)
-    options = {"tol": 1e-6, **parameters}
+    options = {"tol": 1e-6, **as_tagger(parameters)}
     models = tagger(**options).fit_path(X, Y, [0.1, 1.0])
     for C in (0.1, 1.0):
         model, alone = models.at(C), tagger(C=C, **options).fit(X, Y)
@@ -522,8 +546,8 @@ def test_paths(parameters):
 def test_margins_with_a_kernel(parameters):
     """Of the kernel's values, some sequences at a time, as of the same features."""
     _, X, Y = small_data(4)
-    options = {"tol": 1e-6, **parameters}
+    options = {"tol": 1e-6, **as_tagger(parameters)}
     plain = tagger(**options).fit(X, Y)
-    by_kernel = tagger(kernel="poly", degree=1, gamma=1.0, **options).fit(X, Y)
+    by_kernel = tagger(kernel=KernelMap("poly", degree=1, gamma=1.0), **options).fit(X, Y)
     for one, other in zip(plain.predict_margins(X), by_kernel.predict_margins(X), strict=True):
         assert other == pytest.approx(one, abs=2e-2)

@@ -43,7 +43,9 @@ def scaled_iris():
 @pytest.mark.parametrize("solver", ["auto", "fasole", "sda"])
 def test_classes(solver):
     X, y = scaled_iris()
-    model = mm.MulticlassSVM(C=0.1, solver=solver, tol=1e-9, callbacks=[interrupt_after(3)])
+    model = mm.MulticlassSVM(
+        C=0.1, solver=solver, tol=1e-9, training={"callbacks": [interrupt_after(3)]}
+    )
     with pytest.raises(KeyboardInterrupt, match=r"keeps the best model so far \(relative gap"):
         model.fit(X, y)
     check(model)
@@ -53,7 +55,7 @@ def test_classes(solver):
 def test_sequences():
     words = make_digit_words(n_train=40, n_test=20, noise=0.2)
     model = mm.SequenceTagger(
-        C=1.0, tol=1e-9, on_interrupt="return", callbacks=[interrupt_after(8)]
+        C=1.0, tol=1e-9, training={"on_interrupt": "return", "callbacks": [interrupt_after(8)]}
     )
     with pytest.warns(UserWarning, match="interrupted"):
         model.fit(words.X_train, words.y_train)
@@ -65,11 +67,11 @@ def test_sequences():
 def test_every_estimator_keeps_its_model(name):
     kind = KINDS[name]
     X, y = kind.first
-    raising = kind.make().set_params(callbacks=[interrupt_after(1)], random_state=0)
+    raising = kind.make().set_params(training={"callbacks": [interrupt_after(1)]}, random_state=0)
     with pytest.raises(KeyboardInterrupt, match="best model so far"):
         raising.fit(X, y)
     returning = kind.make().set_params(
-        callbacks=[interrupt_after(1)], random_state=0, on_interrupt="return"
+        training={"callbacks": [interrupt_after(1)], "on_interrupt": "return"}, random_state=0
     )
     with pytest.warns(UserWarning, match="interrupted") as warned:
         assert returning.fit(X, y) is returning
@@ -91,7 +93,9 @@ def test_an_interrupt_ends_a_search():
 
     X, y = scaled_iris()
     search = GridSearchCV(
-        mm.MulticlassSVM(tol=0.5, callbacks=[interrupt_second_fit]), {"C": [0.1, 1.0]}, cv=3
+        mm.MulticlassSVM(tol=0.5, training={"callbacks": [interrupt_second_fit]}),
+        {"C": [0.1, 1.0]},
+        cv=3,
     )
     with pytest.raises(KeyboardInterrupt):
         search.fit(X, y)
@@ -115,8 +119,8 @@ def started(progress):
         print("started", flush=True)
 
 warnings.simplefilter("always")
-model = mm.SequenceTagger(C=100.0, tol=0.0, max_time=60, callbacks=[started])
-model.set_params(on_interrupt="return").fit(X, Y)
+model = mm.SequenceTagger(C=100.0, tol=0.0, max_time=60, training={"callbacks": [started]})
+model.set_params(training__on_interrupt="return").fit(X, Y)
 result = model.result_
 print(result.status, result.gap >= 0, result.primal < np.inf, len(model.predict(X)), flush=True)
 """

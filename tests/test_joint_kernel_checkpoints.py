@@ -72,7 +72,8 @@ def test_the_same_problem_goes_on_though_it_has_points(tmp_path):
 
 def test_a_training_that_is_over_predicts(tmp_path):
     X, Y = kernel_examples()
-    options = {"C": 2.0, "random_state": 0, "checkpoint": tmp_path / "c", "resume": True}
+    training = {"checkpoint": tmp_path / "c", "resume": True}
+    options = {"C": 2.0, "random_state": 0, "training": training}
     first = mm.StructuralSVM(KernelLabels(), **options).fit(X, Y)
     again = mm.StructuralSVM(KernelLabels(), **options).fit(X, Y)
     assert len(first.coef_) > 9 and again.coef_.tobytes() == first.coef_.tobytes()
@@ -148,12 +149,14 @@ def test_outputs_that_no_file_can_keep_are_refused_in_the_first_iteration(tmp_pa
             return max(LabellingObjects.outputs(self, x), key=value)
 
     X, Y = kernel_examples()
-    model = mm.StructuralSVM(Searched(), checkpoint=tmp_path / "c", checkpoint_every=1e9)
+    model = mm.StructuralSVM(
+        Searched(), training={"checkpoint": tmp_path / "c", "checkpoint_every": 1e9}
+    )
     seen = []
     with pytest.raises(ValueError, match=re.escape("or else among those that outputs(x) lists")):
-        model.set_params(callbacks=[seen.append]).fit(X, list(map(Labelling, Y)))
+        model.set_params(training__callbacks=[seen.append]).fit(X, list(map(Labelling, Y)))
     assert len(seen) <= 1 and os.listdir(tmp_path) == []
-    model.set_params(checkpoint=None).fit(X, list(map(Labelling, Y)))
+    model.set_params(training__checkpoint=None).fit(X, list(map(Labelling, Y)))
 
 
 def test_dicts_are_equal_in_any_order():

@@ -36,6 +36,7 @@ K = rbf_kernel(X, gamma=GAMMA)
 ACROSS = rbf_kernel(NEW, X, gamma=GAMMA)
 EXACT = {"tol": 1e-6, "random_state": 0}
 RBF = {"kernel": "rbf", "gamma": GAMMA}
+RBF_MAP = KernelMap("rbf", gamma=GAMMA)
 
 
 def root(matrix):
@@ -83,7 +84,7 @@ def test_chains(slack, boundary):
     twin = ChainTwin(FEATURES, OFFSETS, LABELS, 3, boundary_weights=boundary, fit_intercept=True)
     best = solve_exactly(all_planes(twin, Formulation(slack=slack)), 2.0, slack=slack)
     model = mm.SequenceTagger(
-        2.0, slack=slack, boundary_weights=boundary, fit_intercept=True, **RBF, **EXACT
+        2.0, slack=slack, boundary_weights=boundary, fit_intercept=True, kernel=RBF_MAP, **EXACT
     ).fit(sequences(X), sequences(LABELS))
     assert model.result_.primal == pytest.approx(best.value, rel=1e-5)
     # Scores of labellings of other sequences, by the weights of the QP.
@@ -96,7 +97,9 @@ def test_chains(slack, boundary):
 
 def test_chains_of_second_order():
     """A kernel that has the features' own inner products changes nothing."""
-    tagger = mm.SequenceTagger(2.0, order=2, emission_order=1, transition_features=[1], **EXACT)
+    tagger = mm.SequenceTagger(
+        2.0, order={"transitions": 2, "emissions": 1}, transition_features=[1], **EXACT
+    )
     linear = clone(tagger).fit(sequences(X), sequences(LABELS))
     model = clone(tagger).set_params(kernel=linear_kernel).fit(sequences(X), sequences(LABELS))
     assert model.kernel_report_.rank == 3
@@ -132,13 +135,14 @@ def test_low_rank_is_the_optimum_of_its_own_matrix():
 def test_supports_are_those_of_a_kernel_map(kind, monkeypatch, tmp_path):
     """Classes of inputs reach it, and the model is made of its basis."""
     monkeypatch.setattr(kernel_map, "LEAST", 2)
-    options = {"n_components": 4, "basis": "supports", **RBF, **EXACT}
+    options = {"n_components": 4, "basis": "supports", **RBF}
     y = {"classes": CLASSES, "chains": LABELS, "measures": CLASSES == 1}[kind]
     if kind == "chains":
-        model = mm.SequenceTagger(2.0, **options).fit(sequences(X), sequences(y))
+        model = mm.SequenceTagger(2.0, kernel=KernelMap(**options), **EXACT)
+        model.fit(sequences(X), sequences(y))
     else:
         estimator = mm.MulticlassSVM if kind == "classes" else mm.PerformanceSVM
-        model = estimator(2.0, **options).fit(X, y)
+        model = estimator(2.0, **options, **EXACT).fit(X, y)
     mapping = KernelMap("rbf", gamma=GAMMA, n_components=4, basis="supports", random_state=0).fit(
         X, y
     )
@@ -225,7 +229,9 @@ def test_files(kind, tmp_path, digits):
 
 @pytest.mark.parametrize("order", [1, 2])
 def test_files_of_taggers_and_measures(order, tmp_path):
-    tagger = mm.SequenceTagger(order=order, **RBF, **EXACT).fit(sequences(X), sequences(LABELS))
+    tagger = mm.SequenceTagger(order=order, kernel=RBF_MAP, **EXACT).fit(
+        sequences(X), sequences(LABELS)
+    )
     tagger.save(tmp_path / "model.mm")
     loaded = mm.load(tmp_path / "model.mm")
     other = sequences(NEW[:16])
@@ -254,7 +260,7 @@ def test_precomputed_values():
     model = mm.MulticlassSVM(kernel="precomputed", **EXACT).fit(K, CLASSES)
     assert np.allclose(model.decision_function(ACROSS), named.decision_function(NEW), atol=1e-6)
     assert np.array_equal(model.support_, named.support_) and model.support_vectors_ is None
-    tagger = mm.SequenceTagger(**RBF, **EXACT).fit(sequences(X), sequences(LABELS))
+    tagger = mm.SequenceTagger(kernel=RBF_MAP, **EXACT).fit(sequences(X), sequences(LABELS))
     given = mm.SequenceTagger(kernel="precomputed", **EXACT).fit(sequences(K), sequences(LABELS))
     assert given.predict(sequences(ACROSS[:16])) == tagger.predict(sequences(NEW[:16]))
     # Folds take rows and columns.
@@ -269,7 +275,7 @@ def test_precomputed_values():
 
 
 def test_predictions_some_rows_at_a_time(monkeypatch, fitted, digits):
-    tagger = mm.SequenceTagger(**RBF, **EXACT).fit(sequences(X), sequences(LABELS))
+    tagger = mm.SequenceTagger(kernel=RBF_MAP, **EXACT).fit(sequences(X), sequences(LABELS))
     other, labels = sequences(NEW[:16]), sequences(LABELS)
 
     def answers():
@@ -309,7 +315,9 @@ def test_paths_of_C(digits):
     ]
     scores = [search.cv_results_["split1_test_score"] for search in folds]
     assert np.array_equal(*scores)
-    search = mm.SearchCV(mm.SequenceTagger(n_components=8, **RBF), [0.1, 1.0], cv=2)
+    search = mm.SearchCV(
+        mm.SequenceTagger(kernel=KernelMap(n_components=8, **RBF)), [0.1, 1.0], cv=2
+    )
     search.fit(sequences(X), sequences(LABELS))
     assert len(search.predict(sequences(NEW[:16]))) == 5
 
@@ -341,7 +349,7 @@ def test_a_fit_replaces_all_of_the_one_before():
     assert np.array_equal(kept.predict(NEW), predicted)
     tagger = mm.SequenceTagger(**EXACT).fit(sequences(X), sequences(LABELS))
     weights = tagger.coef_
-    tagger.set_params(**RBF).fit(sequences(X), sequences(LABELS))
+    tagger.set_params(kernel=RBF_MAP).fit(sequences(X), sequences(LABELS))
     tagger.set_params(kernel="linear").fit(sequences(X), sequences(LABELS))
     assert np.array_equal(tagger.coef_, weights)
 
@@ -372,7 +380,7 @@ def test_what_is_left_out_is_not_trained_on():
     with pytest.warns(UserWarning, match="1"):
         given = mm.SequenceTagger(kernel="precomputed", **options).fit(values, labels)
     with pytest.warns(UserWarning, match="1"):
-        model = mm.SequenceTagger(**RBF, **options).fit(tokens, labels)
+        model = mm.SequenceTagger(kernel=RBF_MAP, **options).fit(tokens, labels)
     assert given.predict(values) == model.predict(tokens)
 
 
@@ -402,7 +410,8 @@ def test_bad_parameters(parameters, message):
     with pytest.raises(ValueError, match=message):
         mm.MulticlassSVM(**parameters).fit(X, CLASSES)
     with pytest.raises(ValueError, match=message):
-        mm.SequenceTagger(**parameters).fit(sequences(X), sequences(LABELS))
+        kernel = KernelMap(**parameters) if len(parameters) > 1 else parameters["kernel"]
+        mm.SequenceTagger(kernel=kernel).fit(sequences(X), sequences(LABELS))
     with pytest.raises(ValueError, match=message):
         mm.PerformanceSVM(**parameters).fit(X, CLASSES == 1)
 
@@ -410,7 +419,7 @@ def test_bad_parameters(parameters, message):
 def test_features_without_names_have_no_weights(fitted):
     with pytest.raises(ValueError, match="top_features needs kernel='linear'"):
         fitted.top_features()
-    tagger = mm.SequenceTagger(**RBF, **EXACT).fit(sequences(X), sequences(LABELS))
+    tagger = mm.SequenceTagger(kernel=RBF_MAP, **EXACT).fit(sequences(X), sequences(LABELS))
     with pytest.raises(ValueError, match="top_features needs kernel='linear'"):
         tagger.top_features()
     assert tagger.top_transitions(2)
@@ -425,14 +434,14 @@ def test_labels_known_in_part():
     assert model.result_.primal == pytest.approx(linear.result_.primal, rel=1e-4)
     assert model._kernel._mapping is None and len(model.support_) == 3
     with pytest.raises(ValueError, match="needs y, with the class of every row"):
-        mm.SequenceTagger(basis="supports", **RBF).fit(sequences(X), y)
+        mm.SequenceTagger(kernel=KernelMap(basis="supports", **RBF)).fit(sequences(X), y)
     new, labels = sequences(NEW[:16]), sequences(LABELS)
     scores = [t.score_outputs(new, labels) for t in (model, linear)]
     assert np.allclose(*scores, atol=0.05)
 
 
 def test_fixed_labels_some_rows_at_a_time(monkeypatch):
-    tagger = mm.SequenceTagger(**RBF, **EXACT).fit(sequences(X), sequences(LABELS))
+    tagger = mm.SequenceTagger(kernel=RBF_MAP, **EXACT).fit(sequences(X), sequences(LABELS))
     new = sequences(NEW[:16])
     fixed = [[None] * len(tokens) for tokens in new]
     fixed[3] = [2] * len(new[3])

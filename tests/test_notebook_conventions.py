@@ -164,7 +164,9 @@ def test_they_end_training_as_our_own_do(listener):
     model = mm.MulticlassSVM(tol=1e-6, random_state=0).set_callbacks(listener)
     with pytest.warns(match="a callback ended training"):
         model.fit(X, Y)
-    ours = mm.MulticlassSVM(tol=1e-6, random_state=0, callbacks=[lambda p: p.oracle_calls > 149])
+    ours = mm.MulticlassSVM(
+        tol=1e-6, random_state=0, training={"callbacks": [lambda p: p.oracle_calls > 149]}
+    )
     with pytest.warns(match="a callback ended training"):
         ours.fit(X, Y)
     assert model.result_.status == ours.result_.status == "callback"
@@ -183,7 +185,7 @@ def test_they_are_torn_down_after_an_error(listener):
 
 def test_both_kinds_at_once_and_other_estimators(listener):
     seen = []
-    model = make("tagger", callbacks=[seen.append]).set_callbacks(listener)
+    model = make("tagger", training={"callbacks": [seen.append]}).set_callbacks(listener)
     model.fit(*KINDS["tagger"].first)
     assert len(seen) == len(model.result_.history) == len(listener.fitted) - 1
     heard = len(listener.heard)

@@ -82,9 +82,9 @@ def test_unknown_parameter_is_refused_by_name(cls):
 
 @pytest.mark.parametrize("cls", TRAINED)
 def test_parameters_are_cloned_set_and_shown(cls):
-    model = make(cls, 2.0, tol=0.1, on_interrupt="return")
+    model = make(cls, 2.0, tol=0.1, training=mm.TrainingOptions(on_interrupt="return"))
     again = clone(model)
-    assert (again.C, again.tol, again.on_interrupt) == (2.0, 0.1, "return")
+    assert (again.C, again.tol, again.training) == (2.0, 0.1, model.training)
     assert again.set_params(tol=0.2).tol == 0.2 and model.tol == 0.1
     assert "on_interrupt='return'" in repr(model) and "epsilon" not in repr(model)
     assert model != again and hash(model) == hash(model)  # two models are never equal
@@ -92,4 +92,4 @@ def test_parameters_are_cloned_set_and_shown(cls):
 
 def test_on_interrupt_is_one_of_two_words():
     with pytest.raises(ValueError, match="on_interrupt must be 'raise' or 'return', got 'stop'"):
-        mm.MulticlassSVM(on_interrupt="stop").fit([[0.0], [1.0]], [0, 1])
+        mm.MulticlassSVM(training={"on_interrupt": "stop"}).fit([[0.0], [1.0]], [0, 1])

@@ -12,7 +12,7 @@ import pytest
 import maxmargin as mm
 from every_estimator import KINDS, ONLINE
 from maxmargin import checkpoints
-from resuming import outcome
+from resuming import as_parameters, outcome
 from solving import ONLINE as ONLINE_SOLVERS
 
 
@@ -25,7 +25,7 @@ def chunks():
 def stream(n_calls, model=None, **options):
     """So many calls, with chunks that come again; the model after each."""
     options = {"solver": "sgd", "random_state": 0, **options}
-    model = mm.MulticlassSVM(**options) if model is None else model
+    model = mm.MulticlassSVM(**as_parameters(**options)) if model is None else model
     found = []
     for k in range(n_calls):
         X, y = chunks()[k % 5]
@@ -60,7 +60,10 @@ def test_calls_go_on_to_the_same_bits(solver, average, tmp_path):
 @pytest.mark.parametrize("kind", ONLINE)
 def test_every_estimator_goes_on(kind, tmp_path):
     def fit(n, **options):
-        model, (X, Y) = KINDS[kind].make(solver="sgd", random_state=0, **options), KINDS[kind].first
+        model, (X, Y) = (
+            KINDS[kind].make(**as_parameters(solver="sgd", random_state=0, **options)),
+            KINDS[kind].first,
+        )
         for k in range(n):
             model.partial_fit(X[: 4 + k], Y[: 4 + k], **ONLINE[kind])
         return model.result_.w.tobytes(), outcome(model.result_)
@@ -109,20 +112,20 @@ def test_what_came_before_the_first_call_is_part_of_it(tmp_path):
         return mm.MulticlassSVM(**options, max_passes=1).fit(*chunks()[0])
 
     expected = stream(6, fitted())
-    stream(3, fitted().set_params(**kept(tmp_path)))
-    assert stream(6, fitted().set_params(**kept(tmp_path)))[-1] == expected[-1]
+    stream(3, fitted().set_params(training=kept(tmp_path)))
+    assert stream(6, fitted().set_params(training=kept(tmp_path)))[-1] == expected[-1]
     with pytest.raises(ValueError, match="another weights before the first call"):
         stream(1, **kept(tmp_path))
     going_on = mm.MulticlassSVM(solver="sgd", random_state=0)
     stream(1, going_on)
     with pytest.raises(ValueError, match="another weights before the first call"):
-        stream(1, going_on.set_params(**kept(tmp_path)))
+        stream(1, going_on.set_params(training=kept(tmp_path)))
 
 
 def test_other_calls_are_refused(tmp_path):
     stream(4, **kept(tmp_path))
     before = (tmp_path / "c").read_bytes()
-    model = mm.MulticlassSVM(solver="sgd", random_state=0, **kept(tmp_path))
+    model = mm.MulticlassSVM(solver="sgd", random_state=0, training=kept(tmp_path))
     model.partial_fit(*chunks()[0], classes=[0, 1, 2])
     for change in ({"X": chunks()[2][0]}, {"sample_weight": np.arange(40.0)}):
         given = {"X": chunks()[1][0], "y": chunks()[1][1], **change}
@@ -134,7 +137,7 @@ def test_other_calls_are_refused(tmp_path):
     with pytest.raises(ValueError, match="of another training, with another C "):
         stream(1, C=3.0, **kept(tmp_path))
     with pytest.raises(ValueError, match=r"of another training, .* method .partial_fit there"):
-        mm.MulticlassSVM(solver="sgd", **kept(tmp_path)).fit(*chunks()[0])
+        mm.MulticlassSVM(solver="sgd", training=kept(tmp_path)).fit(*chunks()[0])
     assert (tmp_path / "c").read_bytes() == before
     stream(1, **kept(tmp_path, resume=False))
     assert (tmp_path / "c").read_bytes() != before
@@ -150,13 +153,15 @@ def test_an_interrupt_leaves_what_was_before(tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     options = kept(tmp_path, checkpoint_every=1e9)
-    model = mm.MulticlassSVM(solver="sgd", random_state=0, callbacks=[interrupt], **options)
+    model = mm.MulticlassSVM(
+        solver="sgd", random_state=0, training={**options, "callbacks": [interrupt]}
+    )
     with pytest.raises(KeyboardInterrupt):
         stream(8, model)
     written = (tmp_path / "c").read_bytes()
     with monkeypatch.context() as patched:
         patched.setattr(checkpoints.time, "monotonic", lambda: np.inf)  # it is always due
-        stream(3, model.set_params(callbacks=()))
+        stream(3, model.set_params(training__callbacks=()))
     assert (tmp_path / "c").read_bytes() == written  # it is another training from there on
     again = []
     assert stream(8, **options, callbacks=[again.append])[-1] == expected[-1]

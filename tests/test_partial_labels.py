@@ -364,7 +364,7 @@ def test_an_interrupt_ends_the_alternation(training, on_interrupt):
         if len(begun) == training + 1:
             raise KeyboardInterrupt
 
-    model = tagger(tol=1e-6, callbacks=[interrupt], on_interrupt=on_interrupt)
+    model = tagger(tol=1e-6, training={"callbacks": [interrupt], "on_interrupt": on_interrupt})
     if on_interrupt == "raise":
         with pytest.raises(KeyboardInterrupt, match="interrupted"):
             model.fit(X, part)

@@ -163,7 +163,7 @@ def test_an_interrupt_ends_the_path():
         if len(calls) == 6:
             raise KeyboardInterrupt
 
-    estimator = digits(tol=1e-4, callbacks=[interrupt], on_interrupt="return")
+    estimator = digits(tol=1e-4, training={"callbacks": [interrupt], "on_interrupt": "return"})
     with pytest.warns(match="interrupted"):
         models = mm.path(estimator, X, Y, np.logspace(-2, 1, 10))
     assert len(models) < 10 and models.results[-1].status == "interrupted"

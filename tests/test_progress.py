@@ -205,7 +205,7 @@ def test_lines_count_from_the_start_of_the_fit(monkeypatch, capsys):
     def wait(progress):
         skipped[0] += 10.0
 
-    tagger = mm.SequenceTagger(features=Slow(), verbose=1, callbacks=[wait]).fit(X, y)
+    tagger = mm.SequenceTagger(features=Slow(), verbose=1, training={"callbacks": [wait]}).fit(X, y)
     lines = capsys.readouterr().err.splitlines()
     assert tagger.result_.seconds < 1000.0
     assert all(re.search(r"\b1\d\d\d\.\d s", line) for line in lines if "passes" in line)

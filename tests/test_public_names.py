@@ -50,3 +50,14 @@ def test_estimators_are_made_of_few_classes_and_methods(name):
     }
     assert len(own) <= MOST_CLASSES, own
     assert len(methods) <= MOST_METHODS, sorted(methods)
+
+
+#: A tagger leaves room for its objective, an L1 penalty and hidden states.
+MOST_PARAMETERS = {"SequenceTagger": 27}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_constructors_have_few_parameters(name):
+    """How a training runs is in ``training``, and what belongs together is in one parameter."""
+    parameters = inspect.signature(getattr(mm, name)).parameters
+    assert len(parameters) <= MOST_PARAMETERS.get(name, 30), list(parameters)

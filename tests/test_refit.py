@@ -33,7 +33,7 @@ def fail(error):
 LATE_ERRORS = {
     "weights": ({}, {"sample_weight": -1.0}, ValueError),
     "too few weights": ({}, {"sample_weight": 1.0}, ValueError),
-    "callback": ({"callbacks": fail(RuntimeError("stop"))}, {}, RuntimeError),
+    "callback": ({"training": {"callbacks": fail(RuntimeError("stop"))}}, {}, RuntimeError),
     "memory": ({"solver": Failing(MemoryError())}, {}, MemoryError),
     "interrupt": ({"solver": Failing(KeyboardInterrupt())}, {}, KeyboardInterrupt),
     "formulation": ({"rescaling": "both"}, {}, ValueError),
@@ -120,10 +120,10 @@ def test_a_pass_that_fails_does_not_count(kind):
     model, twin = (KINDS[kind].make(**parameters) for _ in range(2))
     for k in range(3):
         before = dict(vars(model))
-        model.callbacks = fail(RuntimeError("after the pass"))
+        model.set_params(training={"callbacks": fail(RuntimeError("after the pass"))})
         with pytest.raises(RuntimeError, match="after the pass"):
             model.partial_fit(X[: 4 + k], Y[: 4 + k], **ONLINE[kind])
-        model.callbacks = before["callbacks"]
+        model.training = before["training"]
         assert vars(model).keys() == before.keys()
         model.partial_fit(X, Y, **ONLINE[kind])
         twin.partial_fit(X, Y, **ONLINE[kind])
@@ -133,8 +133,10 @@ def test_a_pass_that_fails_does_not_count(kind):
 @pytest.mark.parametrize("solver", ["auto", "fasole", "n_slack", "one_slack", "dcd"])
 def test_callbacks_of_an_earlier_fit_are_not_kept(solver):
     X, Y = KINDS["classes"].first
-    model = make("classes", warm_start=True, solver=solver, callbacks=[lambda progress: False])
-    model.fit(X, Y).set_params(callbacks=())
+    model = make(
+        "classes", warm_start=True, solver=solver, training={"callbacks": [lambda progress: False]}
+    )
+    model.fit(X, Y).set_params(training__callbacks=())
     again = pickle.loads(pickle.dumps(model))  # no file holds a lambda
     assert np.array_equal(again.fit(X, Y).result_.w, model.fit(X, Y).result_.w)
 
@@ -145,11 +147,11 @@ def test_a_warm_start_that_fails_does_not_spoil_the_next(kind, solver):
     X, Y = KINDS[kind].first
     model = make(kind, warm_start=True, solver=solver).fit(X, Y)
     w = model.result_.w.copy()
-    model.set_params(C=10.0, callbacks=fail(RuntimeError("stop")))
+    model.set_params(C=10.0, training__callbacks=fail(RuntimeError("stop")))
     with pytest.raises(RuntimeError):
         model.fit(X, Y)
     assert np.array_equal(model.result_.w, w)
-    model.set_params(tol=1e-3, callbacks=()).fit(X, Y)
+    model.set_params(tol=1e-3, training__callbacks=()).fit(X, Y)
     if solver != "sgd":
         cold = make(kind).set_params(C=10.0, tol=1e-3, solver=solver).fit(X, Y)
         assert model.result_.primal == pytest.approx(cold.result_.primal, rel=2e-3)
@@ -165,7 +167,7 @@ def test_a_callback_sees_the_model_of_before_and_may_write_to_it():
         seen.append(np.array_equal(model.predict(X), told))
         model.met = len(seen)
 
-    model.set_params(callbacks=[callback]).fit(other, z)
+    model.set_params(training__callbacks=[callback]).fit(other, z)
     assert seen and all(seen)
     assert model.met == len(seen)
     assert model.n_features_in_ == other.shape[1] and len(model.predict(other)) == len(other)

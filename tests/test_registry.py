@@ -83,6 +83,8 @@ def test_what_files_hold_is_there():
     for name, module in registry.SAVED_VALUES.items():
         cls = registry.import_name(module, name)
         assert cls.to_state and cls.from_state
+    for name, module in registry.SAVED_PARAMETERS.items():
+        assert registry.import_name(module, name)().get_params()
     for name, (module, _) in registry.SAVED_TUPLES.items():
         assert issubclass(registry.import_name(module, name), tuple)
 

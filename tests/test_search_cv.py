@@ -313,7 +313,7 @@ def test_an_interrupted_search_keeps_the_best_so_far(when):
 
     def search(on_interrupt):
         scored.clear()
-        estimator = digits(callbacks=[interrupt], on_interrupt=on_interrupt)
+        estimator = digits(training={"callbacks": [interrupt], "on_interrupt": on_interrupt})
         return mm.SearchCV(estimator, [0.01, 0.1], cv=3, scoring=score).fit(X, Y)
 
     with pytest.raises(KeyboardInterrupt):

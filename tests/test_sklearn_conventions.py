@@ -334,7 +334,7 @@ def test_warnings_point_at_the_line_of_the_user(tmp_path):
     unknown = [["?"] * 4, *labels[1:]]
     parser = make("grammar").fit(TREES)
     aligner = make("aligner").fit(*KINDS["aligner"].first)
-    listening = classifier(callbacks=[lambda progress: None]).fit(X, Y)
+    listening = classifier(training={"callbacks": [lambda progress: None]}).fit(X, Y)
     for call in (
         lambda: make("classes", max_passes=1).set_params(tol=1e-9).fit(X, Y),
         lambda: (

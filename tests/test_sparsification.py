@@ -51,7 +51,7 @@ def test_the_certificate_is_that_of_the_new_weights():
 
 def test_a_checkpoint_of_the_training_is_left_alone(tmp_path):
     X, y = KINDS["classes"].first
-    model = make("classes", checkpoint=tmp_path / "kept").fit(X, y)
+    model = make("classes", training={"checkpoint": tmp_path / "kept"}).fit(X, y)
     kept = (tmp_path / "kept").read_bytes()
     assert model.compact(X, y, tol=TOL).result_.status == "compacted"
     assert (tmp_path / "kept").read_bytes() == kept

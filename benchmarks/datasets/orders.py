@@ -23,7 +23,7 @@ TAGGERS: dict[str, dict[str, dict[str, Any]]] = {
     "CoNLL-2000 chunks": {
         FIRST: {},
         SECOND: {"order": 2},
-        "order 2, all triples": {"order": 2, "label_tuples": "allowed"},
+        "order 2, all triples": {"order": {"transitions": 2, "label_tuples": "allowed"}},
         THIRD: {"order": 3},
     },
     "Spanish entities": {
@@ -32,7 +32,7 @@ TAGGERS: dict[str, dict[str, dict[str, Any]]] = {
         THIRD: {"order": 3},
         "transition features": {"transition_features": TRANSITION_FEATURES},
         "order 2, transition features": {"order": 2, "transition_features": TRANSITION_FEATURES},
-        "emission order 1": {"emission_order": 1},
+        "emission order 1": {"order": {"emissions": 1}},
     },
 }
 FILES = {

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .estimators.tabular.ordinal import OrdinalSVM as OrdinalSVM
     from .estimators.tabular.performance import PerformanceSVM as PerformanceSVM
     from .estimators.tabular.ranking import RankSVM as RankSVM
+    from .estimators.training_options import TrainingOptions as TrainingOptions
     from .estimators.trees.dependency import DependencyParser as DependencyParser
     from .estimators.trees.grammar import GrammarParser as GrammarParser
     from .estimators.trees.grammar import PCFGParser as PCFGParser
@@ -74,6 +75,7 @@ _HOME = {
     "SearchCV": "estimators.search_cv",
     "SlotProblem": "problems.general.slots",
     "Taxonomy": "problems.classes.taxonomy",
+    "TrainingOptions": "estimators.training_options",
     "WeightConstraints": "core.weight_constraints",
     "check_problem": "checking",
     "load": "persistence",

@@ -27,8 +27,15 @@ from .core.result import Progress, Result
 from .formats.array_coding import array_from, shortest_form
 from .formats.opening import PathLike
 from .formats.writing import write_atomically
-from .registry import ESTIMATORS, SAVED_TUPLES, SAVED_VALUES, entry_of, import_name
-from .utils.defaults import KEEPING
+from .registry import (
+    ESTIMATORS,
+    SAVED_PARAMETERS,
+    SAVED_TUPLES,
+    SAVED_VALUES,
+    entry_of,
+    import_name,
+)
+from .utils.defaults import CACHE_MB, KEEPING
 from .utils.schema import Count, annotated_types, as_annotated, from_values
 from .utils.types import Floats
 from .utils.warn import warn_user
@@ -70,6 +77,11 @@ OLD_VALUES: dict[str, dict[str, str]] = {
     "partial_labels": {"alternate": "cccp"},
     "solver": {"one-slack": "one_slack", "n-slack": "n_slack", "dcd-light": "dcd_light"},
 }
+#: Parameters of a tagger that are options of its ``order``, and of its ``kernel``, now.
+OLD_ORDER = {"emission_order": "emissions", "label_tuples": "label_tuples", "eta": "eta"}
+OLD_KERNEL = ("gamma", "degree", "coef0", "kernel_params", "n_components", "basis")
+#: Parameters that are options of ``training`` now, with their defaults; files had no others.
+OLD_OPTIONS = {"cache_mb": CACHE_MB, "on_interrupt": "raise"}
 SAVED_ESTIMATORS = {entry.name: entry.module for entry in ESTIMATORS if entry.is_saved}
 
 
@@ -188,8 +200,9 @@ def _pack_params(estimator: Any, encode: _Encoder) -> dict[str, Any]:
     """Parameters as JSON; what cannot be kept is left to its default, with a warning."""
     packed, lost = {}, []
     for name, value in estimator.get_params(deep=False).items():
-        if name in (*KEEPING, "cluster") or (name == "callbacks" and not value):
-            continue
+        if name == "training" and value is not None:
+            value, has_callbacks = _kept_options(value)
+            lost += ["callbacks"] if has_callbacks else []
         try:
             packed[name] = encode(value)
             _checked_params(type(estimator), {name: _plain(value)})  # as loading will do
@@ -202,6 +215,16 @@ def _pack_params(estimator: Any, encode: _Encoder) -> dict[str, Any]:
             "have the default there"
         )
     return packed
+
+
+def _kept_options(training: Any) -> tuple[Any, bool]:
+    """Options of a training without those that no file keeps, and whether callbacks are lost."""
+    given = training.get_params() if hasattr(training, "get_params") else training
+    if not isinstance(given, dict):
+        return training, False
+    lost = (*KEEPING, "cluster", "callbacks")
+    kept = {name: value for name, value in given.items() if name not in lost}
+    return type(training)(**kept), bool(given.get("callbacks"))
 
 
 def _checked_params(cls: Any, params: dict[str, Any]) -> dict[str, Any]:
@@ -341,6 +364,12 @@ class _Encoder:
             return {"$type": name, SAVED_TUPLES[name].items: [self(item) for item in value]}
         if hasattr(value, "_asdict"):
             return self(value._asdict())
+        if (
+            name in SAVED_PARAMETERS
+            and isinstance(value, _import(SAVED_PARAMETERS, name))
+            and _is_unfitted(value)
+        ):
+            return {"$type": name, "params": self(value.get_params(deep=False))}
         if name in SAVED_VALUES and isinstance(value, _import(SAVED_VALUES, name)):
             if _is_unfitted(value):
                 return {"$type": name, "params": self(value.get_params(deep=False))}
@@ -390,7 +419,7 @@ class _Decoder:
         if kind in SAVED_TUPLES:
             module, items = SAVED_TUPLES[kind]
             return import_name(module, kind)(*self(value[items]))
-        cls = _import(SAVED_VALUES, kind)
+        cls = _import({**SAVED_VALUES, **SAVED_PARAMETERS}, kind)
         if "state" in value:
             return cls.from_state(self(value["state"]))
         return cls(**self(_renamed(kind, value["params"])))
@@ -420,7 +449,9 @@ def _import(homes: dict[str, str], name: str) -> Any:
 
 def _is_unfitted(value: Any) -> bool:
     """Whether this is an extractor that has nothing to keep but its parameters."""
-    return hasattr(value, "get_params") and not hasattr(value, "n_features_out_")
+    return hasattr(value, "get_params") and not any(
+        hasattr(value, name) for name in ("n_features_out_", "n_features_in_")
+    )
 
 
 # ----- files ------------------------------------------------------------------------------------
@@ -469,10 +500,29 @@ def _renamed(owner: str, params: dict[str, Any]) -> dict[str, Any]:
     """Parameters of a file by the names and with the values that they have now."""
     names = OLD_PARAMS.get(None, {}) | OLD_PARAMS.get(owner, {})
     renamed = {names.get(name, name): value for name, value in params.items()}
-    return {
+    renamed = {
         name: OLD_VALUES.get(name, {}).get(value, value) if isinstance(value, str) else value
         for name, value in renamed.items()
     }
+    if owner in SAVED_ESTIMATORS:
+        given = {name: renamed.pop(name) for name in list(renamed) if name in OLD_OPTIONS}
+        changed = {name: value for name, value in given.items() if value != OLD_OPTIONS[name]}
+        if changed:
+            renamed["training"] = {"$type": "TrainingOptions", "params": changed}
+    if owner == "SequenceTagger":
+        _merge_options(renamed)
+    return renamed
+
+
+def _merge_options(params: dict[str, Any]) -> None:
+    """Parameters of a tagger that became options of its order or of its kernel."""
+    order = {name: params.pop(old) for old, name in OLD_ORDER.items() if old in params}
+    if order not in ({}, {"emissions": 0, "label_tuples": "seen", "eta": 1.0}):
+        params["order"] = {"transitions": params.get("order", 1), **order}
+    kernel = {name: params.pop(name) for name in OLD_KERNEL if name in params}
+    if kernel and params.get("kernel", "linear") != "linear":
+        options = {"kernel": params["kernel"], **kernel}
+        params["kernel"] = {"$type": "KernelMap", "params": options}
 
 
 def _check_params_known(path: PathLike, header: dict[str, Any], cls: Any) -> None:

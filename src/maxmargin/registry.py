@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 __all__ = [
     "ESTIMATORS",
+    "SAVED_PARAMETERS",
     "SAVED_TUPLES",
     "SAVED_VALUES",
     "Estimator",
@@ -65,6 +66,11 @@ SAVED_VALUES = {
     "FeatureDictionary": "features.dictionary",
     "Taxonomy": "problems.classes.taxonomy",
     "WindowFeatures": "features.window.features",
+}
+#: Parameters of estimators that are objects: files hold the parameters of these.
+SAVED_PARAMETERS = {
+    "KernelMap": "features.kernels.map",
+    "TrainingOptions": "estimators.training_options",
 }
 #: NamedTuples that they hold.
 SAVED_TUPLES = {

@@ -106,16 +106,16 @@ def run(fit, seed, number, solver, n_jobs, every, moments):
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")
         expected = []
-        model.set_params(callbacks=[lambda progress: expected.append(record(progress))])
+        model.set_params(training__callbacks=[lambda progress: expected.append(record(progress))])
         whole = fit(task, model)  # kernels are compiled here
         expected.append(outcome(whole))
-        model.set_params(checkpoint=Path(folder, "c"), checkpoint_every=every, callbacks=())
+        model.set_params(training={"checkpoint": Path(folder, "c"), "checkpoint_every": every})
         began = time.monotonic()
         fit(task, model)
         duration = time.monotonic() - began
         for name in os.listdir(folder):
             os.unlink(Path(folder, name))
-        model.set_params(resume=True)
+        model.set_params(training__resume=True)
         seen = 0  # iterations that were told of so far
         for moment in [*moments, None]:
             told = Path(folder, "told")
@@ -156,7 +156,7 @@ def train(fit, task, model, told):
             def echo(line):
                 stream.write(f"{line}\n".encode())
 
-            model.set_params(callbacks=[lambda progress: echo(record(progress))])
+            model.set_params(training__callbacks=[lambda progress: echo(record(progress))])
             echo(outcome(fit(task, model)))
         code = 0
     finally:

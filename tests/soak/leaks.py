@@ -40,7 +40,8 @@ def once(task, setting):
     """Train with a checkpoint, predict, save and load."""
     model = task.make(**setting.parameters())
     with tempfile.TemporaryDirectory() as folder:
-        model.set_params(max_time=None, checkpoint=os.path.join(folder, "c"), checkpoint_every=0.0)
+        options = {"checkpoint": os.path.join(folder, "c"), "checkpoint_every": 0.0}
+        model.set_params(max_time=None, training=options)
         fit_or_refuse(task, model, setting)
         task.predict(model)
         if task.savable:

@@ -101,11 +101,11 @@ class Story:
     def stopped_by_callback(self):
         setting = self.new_setting()
         self.tell("a callback that ends training")
-        self.model.set_params(**setting.parameters(), callbacks=[lambda progress: True])
+        self.model.set_params(**setting.parameters(), training__callbacks=[lambda progress: True])
         try:
             assert fit_or_refuse(self.task, self.model, setting)
         finally:
-            self.model.set_params(callbacks=())
+            self.model.set_params(training__callbacks=())
         assert self.model.result_.status in ("callback", "converged"), self.model.result_
         self.examples = self.task.list_examples(self.model)
         check_fit(self.model.result_, self.examples, setting, must_converge=False)
@@ -120,14 +120,15 @@ class Story:
                 raise KeyboardInterrupt
 
         self.tell(f"Ctrl-C, on_interrupt={answer!r}")
-        self.model.set_params(**setting.parameters(), callbacks=[callback], on_interrupt=answer)
+        training = {"callbacks": [callback], "on_interrupt": answer}
+        self.model.set_params(**setting.parameters(), training=training)
         raised = False
         try:
             assert fit_or_refuse(self.task, self.model, setting)
         except KeyboardInterrupt:
             raised = True
         finally:
-            self.model.set_params(callbacks=())
+            self.model.set_params(training__callbacks=())
         result = self.model.result_
         assert raised == (result.status == "interrupted" and answer == "raise"), result.status
         self.examples = self.task.list_examples(self.model)
@@ -209,11 +210,11 @@ class Story:
             raise OwnError
 
         self.tell("a callback that fails")
-        self.model.set_params(callbacks=[callback])
+        self.model.set_params(training__callbacks=[callback])
         try:
             self.refused(lambda: self.task.fit(self.model), OwnError)
         finally:
-            self.model.set_params(callbacks=())
+            self.model.set_params(training__callbacks=())
 
 
 def prepare(rng, number):

@@ -281,9 +281,10 @@ def check_two_pieces(rng, task, model, setting):
     with tempfile.TemporaryDirectory() as folder:
         kept = {"checkpoint": os.path.join(folder, "c"), "checkpoint_every": 0.0}
         first = task.make(**setting.parameters())
-        first.set_params(callbacks=[lambda progress: next(wait, None) is None], **kept)
+        stop = [lambda progress: next(wait, None) is None]
+        first.set_params(training={**kept, "callbacks": stop})
         assert fit_or_refuse(task, first, setting), "with a checkpoint it is refused"
-        again = task.make(**setting.parameters()).set_params(resume=True, **kept)
+        again = task.make(**setting.parameters()).set_params(training={**kept, "resume": True})
         assert fit_or_refuse(task, again, setting), "it does not go on"
     found, expected = again.result_, model.result_
     if "max_time" not in (found.status, expected.status):

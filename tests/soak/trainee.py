@@ -20,7 +20,7 @@ def make(seed, number, solver, on_interrupt):
     sqrt_loss = None if task.has_sqrt_loss and not task.margin_only else False
     options = {"tol": 0.0, "max_passes": 1000, "max_time": LIMIT, "random_state": 0}
     model = task.make(C=100.0, solver=solver, sqrt_loss=sqrt_loss, **options)
-    return task, model.set_params(on_interrupt=on_interrupt)
+    return task, model.set_params(training__on_interrupt=on_interrupt)
 
 
 def main(seed, number, solver, on_interrupt, path):

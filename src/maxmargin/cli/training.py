@@ -116,10 +116,10 @@ def shared_parameters(arguments: argparse.Namespace, task: Task) -> dict[str, An
         "epsilon": arguments.epsilon,
         "max_passes": arguments.max_passes,
         "max_time": arguments.max_time,
-        "cache_mb": arguments.cache_mb,
         "n_jobs": arguments.n_jobs,
         "random_state": arguments.seed,
         "verbose": 0 if arguments.quiet else 1,
+        "training": {"cache_mb": arguments.cache_mb},
     }
 
 
@@ -130,9 +130,9 @@ def check_values(arguments: argparse.Namespace, task: Task) -> None:
     from ..solvers import make_solver
 
     given = shared_parameters(arguments, task)
-    limits = ("tol", "epsilon", "max_passes", "max_time", "cache_mb", "random_state")
+    limits = ("tol", "epsilon", "max_passes", "max_time", "random_state")
     try:
-        solver = make_solver(given["solver"], **{name: given[name] for name in limits})
+        solver = make_solver(given["solver"], **given["training"], **{k: given[k] for k in limits})
         formulation = Formulation(given["rescaling"], given["slack"])
         any_problem = cast(Problem, SimpleNamespace(n_examples=1))
         solver.check(any_problem, formulation, given["C"])
@@ -266,9 +266,9 @@ def keep(estimator: Any, arguments: argparse.Namespace) -> None:
     """Have the training kept on disk, if that is wanted."""
     every = arguments.checkpoint_every
     estimator.set_params(
-        checkpoint=arguments.checkpoint,
-        checkpoint_every=CHECKPOINT_EVERY if every is None else every,
-        resume=arguments.resume,
+        training__checkpoint=arguments.checkpoint,
+        training__checkpoint_every=CHECKPOINT_EVERY if every is None else every,
+        training__resume=arguments.resume,
     )
 
 
@@ -317,7 +317,7 @@ def save_and_report(
 
     with signals.saving(), running_clock("saving"):
         # The file is to hold what a Python program would set.
-        estimator.set_params(callbacks=(), on_interrupt="raise", verbose=0)
+        estimator.set_params(training__callbacks=(), training__on_interrupt="raise", verbose=0)
         result = estimator.result_
         why = None
         if not arguments.force:

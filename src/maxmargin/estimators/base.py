@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import copy
-import os
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from types import MethodType
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..core.formulation import Rescaling, Slack
-from ..core.result import Callback
 from ..registry import import_name
 from ..search.limits import as_weights
 from ..solvers import SOLVERS, Solver, is_online
-from ..utils.defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
+from ..utils.defaults import TOL
 from ..utils.sklearn_bases import Estimator, check_fitted
 from ..utils.sparse_format import check_sparse
 from ..utils.types import Floats
 from .early_stopping import EarlyStopping
 from .training import Trainer, TrainingSet
+from .training_options import TrainingOptions, shareable, training_options
 
 __all__ = [
     "CheckedWeights",
@@ -176,7 +175,7 @@ class MaxMarginEstimator(Savable):
         "auto", "fasole", "sda", "sdm", "dcd", "dcd_light" and "cpd" (slack "l1" or "l2"), "n_slack"
         (any slack), "one_slack" and "bcfw" ("l1"), an online one, or an instance, whose own
         ``tol``, ``epsilon``, ``max_passes``, ``max_time``, ``random_state``, ``n_jobs`` and
-        ``cache_mb`` are then used in place of the estimator's. The online solvers ("perceptron",
+        ``cache_mb`` are then used instead of the estimator's. The online solvers ("perceptron",
         "mira", "sgd", "pegasos") make ``max_passes`` passes, 10 by default, whatever the gap.
     tol : float or None, default=1e-2
         Stop at this relative duality gap, ``(P - D) / P <= tol``. Predictions for unseen data are
@@ -187,24 +186,6 @@ class MaxMarginEstimator(Savable):
         Stop training after this many oracle calls per example.
     max_time : float, optional
         Stop training after this many seconds.
-    checkpoint : str or path-like, optional
-        File to keep the training in, so that it can go on after a crash: ``fit`` writes it between
-        iterations, and replaces it as a whole. The one before stays as ``checkpoint + ".1"``. Calls
-        of ``partial_fit`` are kept in it, too, after each of them.
-    checkpoint_every : float, default=60.0
-        Seconds between two writings.
-    resume : bool, default=False
-        Go on from the file, if there is one: ``fit`` then ends with the same model, bit by bit, as
-        if nothing had happened. Data and parameters have to be the same, but for the limits
-        ``max_passes`` and ``max_time``, which count what was done before. ``random_state`` has no
-        effect then. A training that was over is not trained again. ``partial_fit`` has to be called
-        again from the first call on; calls that were over return at once.
-    on_interrupt : {"raise", "return"}, default="raise"
-        What Ctrl-C during training does. "raise" raises KeyboardInterrupt; the best model so far is
-        kept in ``coef_`` and ``result_``, whose status is "interrupted". "return" makes ``fit``
-        return with that model, and a warning; a search such as GridSearchCV then goes on with its
-        next fit. A second Ctrl-C, or one before the first iteration is over (while kernels are
-        compiled, say), raises at once and leaves the estimator as it was.
     n_jobs : int, optional
         Threads for predictions and for training: for passes that certify a result, those of
         solver "one_slack" and "n_slack", and those of dual ascent where searches take long (parse
@@ -212,14 +193,6 @@ class MaxMarginEstimator(Savable):
         says otherwise; -1 is all cores. The same number gives the same bits; predictions, and the
         weights of "one_slack" and "n_slack", are the same for any number. Oracles of your own are
         asked in so many processes, if that pays, unless they say ``in_threads``.
-    cache_mb : float, default=1024.0
-        Budget, in units of 2^20 bytes, for the planes that training keeps beside the data; where it
-        is short, planes are dropped or merged, and training takes more passes; 0 is as little as
-        the solver can do with. Solvers say what is in it; online solvers keep none.
-    cluster : distributed.Client, cluster or str, optional
-        Train on the workers of a Dask cluster (solver "auto" or "one_slack"): a client, a cluster,
-        or the address of a scheduler, which can be pickled. It needs the extra ``distributed``; see
-        `ClusterSolver`. ``n_jobs`` are then the threads of each part. Predictions are made here.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the order of visits; None draws one from numpy's global generator. The same seed,
         data, version and machine give the same weights, bit by bit, unless ``max_time`` ends it.
@@ -230,8 +203,10 @@ class MaxMarginEstimator(Savable):
         data with another ``C``, say, or with more examples behind the same ones (solvers "auto",
         "fasole", "sdm", "sda", "bcfw" and of the "dcd" family; labels have to stay the same). It
         makes the fitted estimator large.
-    callbacks : sequence of callable, default=()
-        Called with a ``Progress`` after every outer iteration; training stops if one returns True.
+    training : TrainingOptions or dict, optional
+        How the training runs: ``checkpoint``, ``checkpoint_every``, ``resume``, ``on_interrupt``,
+        ``cache_mb``, ``cluster`` and ``callbacks``; see `TrainingOptions`. ``set_params`` changes
+        one of them by ``training__cache_mb=...``, say.
     """
 
     C: float = field(default=1.0, kw_only=False)
@@ -243,36 +218,50 @@ class MaxMarginEstimator(Savable):
     epsilon: float | None = None
     max_passes: float | None = None
     max_time: float | None = None
-    checkpoint: str | os.PathLike[str] | None = None
-    checkpoint_every: float = CHECKPOINT_EVERY
-    resume: bool = False
-    on_interrupt: Literal["raise", "return"] = "raise"
     n_jobs: int | None = None
-    cache_mb: float = CACHE_MB
-    cluster: Any = None
     random_state: Any = None
     verbose: int = 0
     warm_start: bool = False
-    callbacks: Iterable[Callback] = ()
+    training: TrainingOptions | dict[str, Any] | None = None
 
     #: Set by `choosing` while weights are to be chosen by held-out data.
     _choice: ClassVar[EarlyStopping | None] = None
 
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters, single options of the training by ``training__cache_mb``, say.
+
+        Parameters
+        ----------
+        **params
+            Values by names of parameters.
+
+        Returns
+        -------
+        self
+        """
+        prefix = "training__"
+        options = {name: value for name, value in params.items() if name.startswith(prefix)}
+        given = params.get("training", self.training)
+        changed = {name.removeprefix(prefix): value for name, value in options.items()}
+        if changed:
+            params["training"] = training_options(given, **changed)
+        super().set_params(**{k: v for k, v in params.items() if k not in options})
+        return self
+
     def __sklearn_clone__(self) -> Any:
         """An estimator of the same parameters; a client of a cluster is shared, not copied."""
         draft = copy.copy(self)
-        draft.cluster = None
+        draft.training = None
         cloned = super(MaxMarginEstimator, draft).__sklearn_clone__()
-        cloned.cluster = self.cluster
+        training = shareable(self.training)
+        is_options = isinstance(training, TrainingOptions)
+        cloned.training = training.__sklearn_clone__() if is_options else copy.deepcopy(training)
         return cloned
 
     def __getstate__(self) -> Any:
         """All but a connection to a cluster, in whose place is its address."""
         state = super().__getstate__()
-        if state.get("cluster") is not None:
-            address_of = import_name("cluster.dask_executor", "address_of")
-            state = {**state, "cluster": address_of(state["cluster"])}
-        return state
+        return {**state, "training": shareable(state.get("training"))}
 
     # ----- training -----------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from ..solvers.base import SolverParameters, check_numbers
 from ..utils.defaults import KEEPING
 from ..utils.schema import annotated_types
 from ..utils.validation import check_choice, is_list
+from .training_options import TrainingOptions, training_options
 
 __all__ = [
     "check_parameters",
@@ -51,22 +52,24 @@ def with_inherited_parameters(cls: type[Class]) -> type[Class]:
 
 def solver_of(estimator: Any) -> Any:
     """The solver that the parameters of an estimator ask for; they are checked."""
-    check_numbers(estimator, estimator.C)
-    keeping = {name: getattr(estimator, name) for name in KEEPING}
-    shared = ("tol", "epsilon", "max_passes", "max_time", "n_jobs", "cache_mb")
+    options = check_parameters(estimator)
+    check_numbers(estimator, estimator.C, options)
+    keeping = {name: getattr(options, name) for name in KEEPING}
+    shared = ("tol", "epsilon", "max_passes", "max_time", "n_jobs")
     solver = make_solver(
         estimator.solver,
         random_state=seed_of(estimator.random_state),
         **{name: getattr(estimator, name) for name in shared},
+        cache_mb=options.cache_mb,
         **keeping,
     )
-    if not isinstance(estimator.solver, str) and (estimator.checkpoint or estimator.resume):
+    if not isinstance(estimator.solver, str) and (options.checkpoint or options.resume):
         if not isinstance(solver, SolverParameters):
             raise ValueError(f"checkpoint needs a solver of maxmargin, got {solver!r}")
         solver = dataclasses.replace(solver, **keeping)
-    if estimator.cluster is None:
+    if options.cluster is None:
         return solver
-    return import_name("cluster", "ClusterSolver").like(solver, estimator.cluster)
+    return import_name("cluster", "ClusterSolver").like(solver, options.cluster)
 
 
 def seed_of(random_state: Any) -> Any:
@@ -86,20 +89,28 @@ def seed_of(random_state: Any) -> Any:
         ) from None
 
 
-def check_parameters(estimator: Any) -> None:
-    """Raise ValueError for what is no switch, no callback, no file, ..."""
-    kinds: dict[str, Any] = annotated_types(cast("Any", type(estimator)))
-    for name in (name for name, kind in kinds.items() if kind is bool):
-        value = getattr(estimator, name, True)
-        if not isinstance(value, (bool, np.bool_, Integral)):
-            raise ValueError(f"{name} must be True or False, got {value!r:.60}")
-    check_choice(estimator.on_interrupt, ("raise", "return"), "on_interrupt")
+def check_parameters(estimator: Any) -> TrainingOptions:
+    """Raise ValueError for what is no switch, no callback, no file, ...; the training's options."""
+    _check_switches(estimator)
     if not isinstance(estimator.verbose, (bool, np.bool_, Integral)):
         raise ValueError(f"verbose must be a whole number, got {estimator.verbose!r:.60}")
-    is_name = isinstance(estimator.checkpoint, (str, os.PathLike))
-    if estimator.checkpoint is not None and not (is_name and "\0" not in str(estimator.checkpoint)):
-        raise ValueError(f"checkpoint must be the name of a file, got {estimator.checkpoint!r:.60}")
-    if not is_list(estimator.callbacks) or not all(map(callable, estimator.callbacks)):
+    options = training_options(estimator.training)
+    _check_switches(options)
+    check_choice(options.on_interrupt, ("raise", "return"), "on_interrupt")
+    is_name = isinstance(options.checkpoint, (str, os.PathLike))
+    if options.checkpoint is not None and not (is_name and "\0" not in str(options.checkpoint)):
+        raise ValueError(f"checkpoint must be the name of a file, got {options.checkpoint!r:.60}")
+    if not is_list(options.callbacks) or not all(map(callable, options.callbacks)):
         raise ValueError(
-            f"callbacks must be a sequence of functions, got {estimator.callbacks!r:.60}"
+            f"callbacks must be a sequence of functions, got {options.callbacks!r:.60}"
         )
+    return options
+
+
+def _check_switches(given: Any) -> None:
+    """Raise ValueError for fields that are to be True or False, and are not."""
+    kinds: dict[str, Any] = annotated_types(cast("Any", type(given)))
+    for name in (name for name, kind in kinds.items() if kind is bool):
+        value = getattr(given, name, True)
+        if not isinstance(value, (bool, np.bool_, Integral)):
+            raise ValueError(f"{name} must be True or False, got {value!r:.60}")

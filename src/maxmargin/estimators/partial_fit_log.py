@@ -20,6 +20,7 @@ from ..solvers.online.learner import Learner, Seen
 from ..solvers.online.solver import OnlineSolver
 from ..utils.schema import as_annotated
 from ..utils.types import Floats
+from .training_options import training_options
 from .warm_start import fingerprint
 
 __all__ = ["PartialFitLog", "one_pass", "open_log"]
@@ -123,11 +124,12 @@ def open_log(
     model: Any, solver: OnlineSolver, problem: Problem, formulation: Formulation
 ) -> tuple[PartialFitLog | None, dict[str, str]]:
     """What keeps the calls of `partial_fit`, if they are kept, and what they depend on."""
-    if model.checkpoint is None:
+    options = training_options(model.training)
+    if options.checkpoint is None:
         return None, {}
     settings = solver.settings(problem, formulation, float(model.C))
     log: PartialFitLog | None = getattr(model, "_stream", None)
-    if log is None or not log.is_at(model.checkpoint):
+    if log is None or not log.is_at(options.checkpoint):
         earlier: Result | None = getattr(model, "_online", None)
         if earlier is not None:
             assert isinstance(earlier.state, Learner)
@@ -139,8 +141,8 @@ def open_log(
             **settings,
             "weights before the first call": before,
         }
-        place, every = model.checkpoint, float(model.checkpoint_every)
-        log = PartialFitLog.at(place, every, identity, bool(model.resume))
+        place, every = options.checkpoint, float(options.checkpoint_every)
+        log = PartialFitLog.at(place, every, identity, bool(options.resume))
     return log, settings
 
 
@@ -168,7 +170,7 @@ def one_pass(
         float(model.C),
         sample_weight=sample_weight,
         warm_start=earlier,
-        callbacks=tuple(model.callbacks),
+        callbacks=tuple(training_options(model.training).callbacks),
     )
     assert isinstance(result.state, Learner)
     result.state.seen.contents.add(content)

@@ -29,6 +29,7 @@ from ..utils.warn import warn_user
 from .inputs.examples import examples_at, materialize, n_examples_of
 from .path import check_estimator, checked_Cs, path
 from .training import NoPathError
+from .training_options import training_options
 
 __all__ = ["SearchCV"]
 
@@ -247,11 +248,12 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def _check_last_checkpoint(self, candidates: list[dict[str, Any]]) -> None:
         """Raise for a file that the last fit, with the best parameters, could not resume from."""
-        checkpoint = self.estimator.checkpoint
+        options = training_options(self.estimator.training)
+        checkpoint = options.checkpoint
         if checkpoint is None or not self.refit:
             return
         check_location(checkpoint)
-        found = identity_at(checkpoint) if self.estimator.resume else None
+        found = identity_at(checkpoint) if options.resume else None
         Cs = sorted({float(params.get("C", self.estimator.C)) for params in candidates})
         if found is not None and found.get("C") not in [repr(C) for C in Cs]:
             raise ValueError(
@@ -343,7 +345,7 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
     ) -> tuple[list[list[_Trial]], bool]:
         """Trials of all candidates in each fold, and whether an interrupt ended them."""
         self.scorer_ = check_scoring(self.estimator, self.scoring)
-        keeps = self.estimator.on_interrupt == "return"
+        keeps = training_options(self.estimator.training).on_interrupt == "return"
         evaluate = functools.partial(self._evaluate, candidates, len(groups) > 1)
         if joblib.effective_n_jobs(self.n_jobs) > 1:
             loop.begin(f"{n_folds} folds")
@@ -364,7 +366,7 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
                     some.append(evaluate(group, fold, keeps))
                     is_interrupted = any(_is_interrupted(trial.model) for trial in some[-1])
                 except KeyboardInterrupt:
-                    if self.estimator.on_interrupt == "raise" or not (done or some):
+                    if not keeps or not (done or some):
                         raise
                     is_interrupted = True
                 if is_interrupted:
@@ -463,9 +465,10 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
     ) -> Any:
         """The estimator of a candidate, whose checkpoint in a fold is a file of its own."""
         made = clone(self.estimator).set_params(**clone(params, safe=False))
-        if fold is not None and made.checkpoint is not None:
-            name = part_of(made.checkpoint, FOLD, fold.number)
-            made.set_params(checkpoint=name if number is None else f"{name}-{number}")
+        checkpoint = training_options(made.training).checkpoint
+        if fold is not None and checkpoint is not None:
+            name = part_of(checkpoint, FOLD, fold.number)
+            made.set_params(training__checkpoint=name if number is None else f"{name}-{number}")
         return made
 
     def _failed(self, failure: Exception, began: float) -> _Trial:

@@ -30,6 +30,7 @@ from ..utils.warn import warn_user
 from .early_stopping import EarlyStopping
 from .parameters import check_parameters, solver_of
 from .partial_fit_log import one_pass, open_log
+from .training_options import training_options
 from .transaction import transaction
 from .warm_start import Kept, beginning, fingerprint
 
@@ -112,7 +113,8 @@ class Trainer(Generic[Estimator]):
         found: list[Any] = []
 
         def work(model: Any, heard: tuple[Callback, ...]) -> None:
-            if model.checkpoint is not None and model.cluster is not None:
+            options = training_options(model.training)
+            if options.checkpoint is not None and options.cluster is not None:
                 raise ValueError("checkpoint: a path of C is not kept on a cluster")
             self._begin(model, solver_of(model), heard)
             examples = model._training_set(X, y, **given)
@@ -168,7 +170,7 @@ class Trainer(Generic[Estimator]):
         check_tolerance(trained, tol)
 
         def work(model: Any, heard: tuple[Callback, ...]) -> None:
-            check_numbers(model, model.C)
+            check_numbers(model, model.C, training_options(model.training))
             examples = model._training_set(X, y, **given)
             if examples.is_partial:
                 raise ValueError("compact needs labels that are all known")
@@ -198,7 +200,7 @@ class Trainer(Generic[Estimator]):
     ) -> Estimator:
         """Do the work on a draft of the estimator; an interrupted model is there, and usable."""
         estimator: Any = self.estimator
-        check_parameters(estimator)
+        options = check_parameters(estimator)
         verbose = int(estimator.verbose) if is_shown else 0
         transaction(estimator, work, verbose=verbose, heard=heard)
         result = estimator.result_
@@ -206,7 +208,7 @@ class Trainer(Generic[Estimator]):
             known = result.relative_gap is not None
             gap = f" (relative gap {result.relative_gap:.3g})" if known else ""
             message = f"training was interrupted; the estimator keeps the best model so far{gap}"
-            if estimator.on_interrupt == "raise":
+            if options.on_interrupt == "raise":
                 raise KeyboardInterrupt(message)
             warn_user(message)
         return self.estimator
@@ -344,7 +346,8 @@ class Trainer(Generic[Estimator]):
             raise ValueError("partially labelled data need slacks: set slack='l1' or 'l2'")
         if self.choice is not None:
             raise ValueError("weights are chosen by held-out data where all labels are known")
-        if model.checkpoint is not None and model.cluster is not None:
+        options = training_options(model.training)
+        if options.checkpoint is not None and options.cluster is not None:
             raise ValueError(
                 "checkpoint: training on partially labelled data cannot be checkpointed on a "
                 "cluster"
@@ -385,7 +388,10 @@ class Trainer(Generic[Estimator]):
     ) -> Iterator[tuple[Callback, ...]]:
         """The callbacks, with one that shows the progress if that is wanted."""
         model: Any = self.model
-        callbacks: tuple[Callback, ...] = (*model.callbacks, *self.heard)
+        callbacks: tuple[Callback, ...] = (
+            *training_options(model.training).callbacks,
+            *self.heard,
+        )
         with running_clock("training") as clock:
             if clock.display is None:
                 yield callbacks

@@ -245,8 +245,9 @@ class Solver(SolverParameters):
             raise ValueError("the problem has no examples")
 
 
-def check_numbers(given: Any, C: Any) -> None:
-    """Raise ValueError for numbers that a solver, or an estimator, cannot do with."""
+def check_numbers(given: Any, C: Any, options: Any = None) -> None:
+    """Raise ValueError for numbers that a solver, or an estimator with its options, cannot use."""
+    options = given if options is None else options
     if not is_at_least(C, 0) or not C > 0:
         raise ValueError(f"C must be a positive, finite number, got {C!r}")
     if float(C) > LARGEST:  # a number of 32 bits would take that for infinite
@@ -258,11 +259,13 @@ def check_numbers(given: Any, C: Any) -> None:
         value = getattr(given, name)
         if value is not None and not is_at_least(value, 0, finite=False):
             raise ValueError(f"{name} must be None or a number >= 0, got {value!r}")
-    if not is_at_least(given.checkpoint_every, 0, finite=False):
-        raise ValueError(f"checkpoint_every must be a number >= 0, got {given.checkpoint_every!r}")
-    if not is_at_least(given.cache_mb, 0):
-        raise ValueError(f"cache_mb must be a finite number >= 0, got {given.cache_mb!r}")
-    if given.resume and given.checkpoint is None:
+    if not is_at_least(options.checkpoint_every, 0, finite=False):
+        raise ValueError(
+            f"checkpoint_every must be a number >= 0, got {options.checkpoint_every!r}"
+        )
+    if not is_at_least(options.cache_mb, 0):
+        raise ValueError(f"cache_mb must be a finite number >= 0, got {options.cache_mb!r}")
+    if options.resume and options.checkpoint is None:
         raise ValueError("resume needs checkpoint, the file to resume from")
     check_n_jobs(given.n_jobs)
 

@@ -68,6 +68,13 @@ class _Alone:
             setattr(self, name, value)
         return self
 
+    def __sklearn_clone__(self) -> Any:
+        """An unfitted estimator of the same parameters."""
+        params = self.get_params(deep=False).items()
+        return type(self)(
+            **{k: clone(v) if hasattr(v, "get_params") else copy.deepcopy(v) for k, v in params}
+        )
+
 
 @functools.cache
 def documentation() -> str | None:
@@ -181,7 +188,4 @@ def clone(estimator: Any) -> Any:
     """An unfitted estimator of the same parameters, as scikit-learn's ``clone`` makes it."""
     if _HOME in sys.modules or not isinstance(estimator, Estimator):
         return _import_sklearn().clone(estimator)
-    params = estimator.get_params(deep=False).items()
-    return type(estimator)(
-        **{name: clone(v) if hasattr(v, "get_params") else copy.deepcopy(v) for name, v in params}
-    )
+    return estimator.__sklearn_clone__()

@@ -156,7 +156,9 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         if arguments.calibrate:
             dev.calibrate(estimator)
     else:
-        estimator.set_params(C=best.C, callbacks=(signals.check,), on_interrupt="return")
+        estimator.set_params(
+            C=best.C, training__callbacks=(signals.check,), training__on_interrupt="return"
+        )
         with announcing_interrupts(NO_MODEL):
             training.fit()
     code = save_and_report(arguments, signals, estimator, training.extra)
@@ -207,7 +209,8 @@ def _by_folds(
         ):
             loop.begin(f"fold {number} of {n_folds}")
             kept = part_of(arguments.checkpoint, FOLD, number - 1)
-            models = _path(training.estimator.set_params(checkpoint=kept), train, arguments)
+            estimator = training.estimator.set_params(training__checkpoint=kept)
+            models = _path(estimator, train, arguments)
             signals.check()
             with clock.phase("evaluation"):
                 own = [Evaluated.by(task.count(models.at(C), test)) for C in models.Cs.tolist()]

@@ -143,9 +143,9 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         training = plan.make()
         estimator = training.estimator
         keep(estimator, arguments)
-        estimator.set_params(callbacks=(signals.check,), on_interrupt="return")
+        estimator.set_params(training__callbacks=(signals.check,), training__on_interrupt="return")
         if client is not None:
-            estimator.set_params(cluster=client)
+            estimator.set_params(training__cluster=client)
         watch = _make_watch(arguments, training.extra) if arguments.dev else None
         with (
             announcing_interrupts(NO_MODEL),
@@ -153,7 +153,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         ):
             training.fit()
         if client is not None:  # it is about to be closed
-            estimator.set_params(cluster=None)
+            estimator.set_params(training__cluster=None)
     if watch is not None and not arguments.quiet:
         echo(watch.summary(estimator))
     if arguments.compact is not None:
@@ -232,7 +232,7 @@ def _compact(arguments: argparse.Namespace, estimator: Any, examples: Any) -> No
             "the objective"
         )
         return
-    estimator.set_params(callbacks=(), verbose=0)
+    estimator.set_params(training__callbacks=(), verbose=0)
     try:
         with running_clock("compacting"):
             estimator.compact(examples.X, examples.y, tol=arguments.compact, **examples.params)

@@ -57,14 +57,13 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
         features=FeatureDictionary(min_count=parameters.pop("min_count")),
         random_state=0,
         verbose=0 if arguments.quiet else 1,
-        callbacks=(signals.check,),
-        on_interrupt="return",
+        training={"callbacks": (signals.check,), "on_interrupt": "return"},
         probability=arguments.calibrate,
         **parameters,
     )
     with announcing_interrupts(NO_MODEL):
         estimator.fit(training.X, training.y)
-    estimator.set_params(callbacks=(), on_interrupt="raise", verbose=0)
+    estimator.set_params(training=None, verbose=0)
     if not arguments.quiet:
         echo_result(f"{estimator.n_features_in_} attributes, {len(estimator.classes_)} labels")
         echo_result(f"{describe(estimator.result_)}, {spent()}")

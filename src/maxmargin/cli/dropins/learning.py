@@ -161,13 +161,13 @@ def train_and_save(
 ) -> int:
     """Train, save, and say how it went in SVM-struct's terms; returns the exit code."""
     estimator = training.estimator
-    estimator.set_params(callbacks=(signals.check,), on_interrupt="return")
+    estimator.set_params(training__callbacks=(signals.check,), training__on_interrupt="return")
     start = time.process_time()
     with announcing_interrupts(NO_MODEL):
         training.fit()
     seconds = time.process_time() - start
     with signals.saving():
-        estimator.set_params(callbacks=(), on_interrupt="raise", verbose=0)
+        estimator.set_params(training__callbacks=(), training__on_interrupt="raise", verbose=0)
         path, error = save_somewhere(estimator, training.extra, arguments.model)
     result = estimator.result_
     if arguments.v > 0:

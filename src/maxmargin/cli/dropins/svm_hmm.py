@@ -65,9 +65,11 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
         higher = arguments.order > 1 or arguments.emissions > 0
         tagger = SequenceTagger(
             loss=LOSSES[arguments.l],  # type: ignore[arg-type]
-            order=arguments.order,
-            emission_order=arguments.emissions,
-            label_tuples="allowed" if higher else "seen",  # svm_hmm has weights for all
+            order={
+                "transitions": arguments.order,
+                "emissions": arguments.emissions,
+                "label_tuples": "allowed" if higher else "seen",  # svm_hmm has weights for all
+            },
             **shared,
         )
         X, y = _packed(data.X, offsets), _split(data.y, offsets)

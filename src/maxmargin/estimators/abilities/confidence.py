@@ -18,6 +18,7 @@ from ...utils.sklearn_bases import clone
 from ...utils.types import Floats, Ints
 from ...utils.warn import warn_user
 from ..inputs.examples import examples_at, n_examples_of
+from ..training_options import training_options
 
 __all__ = [
     "CalibratedMethod",
@@ -313,8 +314,10 @@ def _held_out(
     for number, held_out in enumerate(_folds(n, groups)):
         loop.begin(f"calibration {number + 1} of {N_FOLDS}")
         rest = np.setdiff1d(np.arange(n), held_out)
-        kept = part_of(estimator.checkpoint, HELD_OUT, number)
-        twin = clone(estimator).set_params(**plain, on_interrupt="raise", checkpoint=kept)
+        twin = clone(estimator).set_params(**plain)
+        options = training_options(twin.training)
+        kept = part_of(options.checkpoint, HELD_OUT, number)
+        twin.set_params(training__on_interrupt="raise", training__checkpoint=kept)
         own = {name: np.asarray(m)[rest] for name, m in more.items() if m is not None}
         twin.fit(inputs_at(X, rest), examples_at(y, rest), **own, **shared)
         weights = more.get("sample_weight")

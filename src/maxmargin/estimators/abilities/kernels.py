@@ -20,6 +20,7 @@ from ...features.kernels.functions import (
     slices_of_rows,
 )
 from ...utils.schema import Count
+from ...utils.sklearn_bases import clone
 from ...utils.sparse_format import check_sparse
 from ...utils.types import Floats, Ints
 from ..parameters import seed_of
@@ -30,6 +31,7 @@ __all__ = [
     "KernelModel",
     "KernelParameters",
     "KernelReport",
+    "Kernelized",
     "check_no_kernel",
     "sequences_at_a_time",
 ]
@@ -74,12 +76,9 @@ class FittedKernel:
         if isinstance(estimator.kernel, str) and estimator.kernel == "linear":
             return X, LINEAR
         check_sparse(X, "X")
-        from ...features.kernels.map import KernelMap
-
-        names = ("kernel", "gamma", "degree", "coef0", "kernel_params", "n_components", "basis")
-        options = {name: getattr(estimator, name) for name in names}
-        seed = None if estimator.basis == "pivots" else seed_of(estimator.random_state)
-        mapping = KernelMap(**options, random_state=seed)
+        mapping = estimator._kernel_map()
+        if mapping.random_state is None and mapping.basis != "pivots":
+            mapping.random_state = seed_of(estimator.random_state)
         features = mapping._fit_checked(X, labels)
         report = KernelReport(
             len(mapping.basis_),
@@ -157,41 +156,29 @@ def check_no_kernel(estimator: Any, method: str) -> None:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class KernelParameters:
+class Kernelized:
     """Kernels for estimators whose joint features are those of an input, placed by the output.
 
     Parameters
     ----------
-    kernel : {"linear", "poly", "rbf", "precomputed"} or callable, default="linear"
-        In place of inner products of inputs, as in scikit-learn: ``(gamma <x, z> + coef0)^degree``,
+    kernel : {"linear", "poly", "rbf", "precomputed"}, callable or KernelMap, default="linear"
+        Instead of inner products of inputs, as in scikit-learn: ``(gamma <x, z> + coef0)^degree``,
         ``exp(-gamma |x - z|^2)``, or a function of two matrices that returns the values of all
         pairs of their rows. "precomputed": inputs are values, of the training inputs with each
-        other in ``fit``, and of others with all training inputs later.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Of "poly" and "rbf". "scale" is ``1 / (n_features * X.var())``, "auto" ``1 / n_features``.
-    degree : int, default=3
-        Of "poly".
-    coef0 : float, default=0.0
-        Of "poly".
-    kernel_params : dict, optional
-        Further arguments of a kernel that is a function; others ignore them.
-    n_components : int, optional
-        Rank of the approximation by which kernels other than "linear" are trained; by default they
-        are exact, which takes memory for a square of the number of inputs, and time for its cube.
-    basis : {"pivots", "random", "kmeans++", "supports"}, default="pivots"
-        Which inputs are its basis; see `KernelMap`. "supports", inputs that a first model nearly
-        confuses, may make fewer errors at the same rank.
+        other in ``fit``, and of others with all training inputs later. A
+        `maxmargin.features.KernelMap` has further options:
+        ``KernelMap("rbf", gamma=0.1, n_components=300)``, say, for training in low rank.
     """
 
     kernel: Any = "linear"
-    gamma: Literal["scale", "auto"] | float = "scale"
-    degree: int = 3
-    coef0: float = 0.0
-    kernel_params: Any = None
-    n_components: int | None = None
-    basis: Literal["pivots", "random", "kmeans++", "supports"] = "pivots"
 
     _kernel = LINEAR
+
+    def _kernel_map(self) -> Any:
+        """What makes features of the kernel, not fitted yet."""
+        from ...features.kernels.map import KernelMap
+
+        return clone(self.kernel) if isinstance(self.kernel, KernelMap) else KernelMap(self.kernel)
 
     @property
     def kernel_report_(self) -> KernelReport:
@@ -222,8 +209,51 @@ class KernelParameters:
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn should know of the estimator."""
         tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.pairwise = self.kernel == PRECOMPUTED
+        tags.input_tags.pairwise = getattr(self.kernel, "kernel", self.kernel) == PRECOMPUTED
         return tags
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class KernelParameters(Kernelized):
+    """Kernels with their options as parameters of the estimator.
+
+    Parameters
+    ----------
+    kernel : {"linear", "poly", "rbf", "precomputed"} or callable, default="linear"
+        Instead of inner products of inputs, as in scikit-learn: ``(gamma <x, z> + coef0)^degree``,
+        ``exp(-gamma |x - z|^2)``, or a function of two matrices that returns the values of all
+        pairs of their rows. "precomputed": inputs are values, of the training inputs with each
+        other in ``fit``, and of others with all training inputs later.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Of "poly" and "rbf". "scale" is ``1 / (n_features * X.var())``, "auto" ``1 / n_features``.
+    degree : int, default=3
+        Of "poly".
+    coef0 : float, default=0.0
+        Of "poly".
+    kernel_params : dict, optional
+        Further arguments of a kernel that is a function; others ignore them.
+    n_components : int, optional
+        Rank of the approximation by which kernels other than "linear" are trained; by default they
+        are exact, which takes memory for a square of the number of inputs, and time for its cube.
+    basis : {"pivots", "random", "kmeans++", "supports"}, default="pivots"
+        Which inputs are its basis; see `KernelMap`. "supports", inputs that a first model nearly
+        confuses, may make fewer errors at the same rank.
+    """
+
+    kernel: Any = "linear"
+    gamma: Literal["scale", "auto"] | float = "scale"
+    degree: int = 3
+    coef0: float = 0.0
+    kernel_params: Any = None
+    n_components: int | None = None
+    basis: Literal["pivots", "random", "kmeans++", "supports"] = "pivots"
+
+    def _kernel_map(self) -> Any:
+        """See `Kernelized`."""
+        from ...features.kernels.map import KernelMap
+
+        names = ("kernel", "gamma", "degree", "coef0", "kernel_params", "n_components", "basis")
+        return KernelMap(**{name: getattr(self, name) for name in names})
 
 
 def sequences_at_a_time(offsets: Ints, width: int) -> Iterator[tuple[int, int]]:

@@ -14,7 +14,7 @@ from ...problems.chain.costs import PartialChains
 from ...utils.types import Floats
 from ..abilities.confidence import TokenConfidences, fit_calibration
 from ..abilities.explanation import Explanation, no_decisions
-from ..abilities.kernels import FittedKernel, KernelParameters, check_no_kernel
+from ..abilities.kernels import FittedKernel, Kernelized, check_no_kernel
 from ..abilities.partial_labels import PartialLabels
 from ..base import MaxMarginEstimator, OnlineMethod, checked_k
 from ..inputs.costs import CostTable, share_of_right
@@ -31,7 +31,7 @@ __all__ = ["SequenceTagger"]
 
 @with_inherited_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class SequenceTagger(TokenConfidences, KernelParameters, PartialLabels, MaxMarginEstimator):
+class SequenceTagger(TokenConfidences, Kernelized, PartialLabels, MaxMarginEstimator):
     """Labels for the tokens of sequences: a structural SVM over chains, of first order by default.
 
     Parameters
@@ -52,28 +52,28 @@ class SequenceTagger(TokenConfidences, KernelParameters, PartialLabels, MaxMargi
         Append a constant feature to every token, regularised like the rest.
     boundary_weights : bool, default=False
         Learn weights for the first and for the last label of a sequence.
-    order : {1, 2, 3}, default=1
+    order : {1, 2, 3} or dict, default=1
         How many labels before a token's own transitions see. Order 2 has weights of triples of
-        labels beside those of pairs, order 3 of quadruples as well; see ``label_tuples``.
-    emission_order : {0, 1}, default=0
-        With 1 token features have weights for pairs of labels (that of the token before and its
-        own) beside those for labels: as many times more as there are pairs, see
-        ``label_tuples``.
+        labels beside those of pairs, order 3 of quadruples as well. A dict has further options:
+
+        * ``transitions``: the same, 1 by default;
+        * ``emissions``: 0 (default) or 1. With 1 token features have weights for pairs of labels
+          (that of the token before and its own) beside those for labels: as many times more as
+          there are pairs;
+        * ``label_tuples``: which triples and quadruples of labels have weights, and which pairs
+          for features of the input. "seen" (default): those of the training data, of neighbours
+          whose labels are known. "allowed": all that ``constraints`` allow, which takes more memory
+          and time, most of all without constraints. Labellings with others are possible as well;
+          they have the weights of the shorter tuples in them, and of plain pairs all have one;
+        * ``eta``: what transitions and transition features are multiplied by, against emissions,
+          1.0 by default: with larger values their weights cost less (Tsochantaridis et al. 2005,
+          eq. 13).
     transition_features : extractor, str, pattern, int, or list of the last four, optional
         Features of a token on the pair of its label and the one before, like templates marked B
         of CRF++: an extractor, which sees what ``features`` sees; or token features, by name, by
         what is before the "=" of their names, by template of ``features``, by a compiled regular
         expression or by column. A few for each token are meant; for all of them there is
-        ``emission_order``.
-    eta : float, default=1.0
-        What transitions and transition features are multiplied by, against emissions: with larger
-        values their weights cost less (Tsochantaridis et al. 2005, eq. 13).
-    label_tuples : {"seen", "allowed"}, default="seen"
-        Which triples and quadruples of labels have weights, and which pairs for features of the
-        input: those of the training data, of neighbours whose labels are known, or all that
-        ``constraints`` allow. Labellings with others are possible as well; they have the
-        weights of the shorter tuples in them, and of plain pairs all have one. "allowed" takes more
-        memory and time, most of all without constraints.
+        ``order={"emissions": 1}``.
     features : WindowFeatures or other extractor, optional
         Makes token features from sequences of words or of tuples of strings; cloned and fitted by
         ``fit``. Without it, tokens are feature vectors, or dicts or lists of feature strings,
@@ -89,7 +89,7 @@ class SequenceTagger(TokenConfidences, KernelParameters, PartialLabels, MaxMargi
         The last two warn, with a count.
     {parameters of Confidences}
     {parameters of PartialLabels}
-    {parameters of KernelParameters}
+    {parameters of Kernelized}
     {parameters of MaxMarginEstimator}
 
     Attributes
@@ -99,7 +99,7 @@ class SequenceTagger(TokenConfidences, KernelParameters, PartialLabels, MaxMargi
     coef_ : ndarray
         All weights, flat: those of feature f for all labels, then those of feature f + 1, ..., the
         constant feature, the transitions (from-label first), then start and stop weights. With
-        ``emission_order`` 1 those of feature f are for all labels, then for all pairs; those of
+        emissions of order 1 those of feature f are for all labels, then for all pairs; those of
         triples, quadruples and transition features are behind the transitions. With a kernel,
         support vectors stand in place of features.
     support_, support_vectors_ : ndarray of shape (n_support,) and tokens in rows
@@ -138,11 +138,8 @@ class SequenceTagger(TokenConfidences, KernelParameters, PartialLabels, MaxMargi
     class_weight: Any = None
     fit_intercept: bool = False
     boundary_weights: bool = False
-    order: int = 1
-    emission_order: int = 0
+    order: int | dict[str, Any] = 1
     transition_features: Any = None
-    eta: float = 1.0
-    label_tuples: Literal["seen", "allowed"] = "seen"
     features: Any = None
     constraints: Any = None
     on_violation: Literal["raise", "drop", "repair"] = "raise"
@@ -174,7 +171,7 @@ class SequenceTagger(TokenConfidences, KernelParameters, PartialLabels, MaxMargi
             A tagger fitted to much other data, say. Instead of small weights those near to its own
             are learned, ``1/2 |w - w_prior|^2``. Its features, labels and label tuples are those of
             the new one: features that it has not seen are ignored. For kernel "linear", and the
-            same ``order``, ``emission_order`` and ``eta``.
+            same ``order``.
 
         Returns
         -------

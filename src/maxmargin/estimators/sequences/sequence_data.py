@@ -156,7 +156,7 @@ class TaggedSequences(NamedTuple):
         """All that the problem is made of."""
         name = tagger.loss if isinstance(tagger.loss, str) else "costs"
         flags = bool(tagger.fit_intercept), bool(tagger.boundary_weights)
-        options = (name, *flags, model.shape, tagger.label_tuples)
+        options = (name, *flags, model.shape, _order_options(tagger).label_tuples)
         masks = model.chain.constraints or ()
         return (*self[:4], len(model.classes), options, costs, *masks)
 
@@ -264,7 +264,7 @@ def _new_model(
         len(classes),
         order=shape.order,
         pairs=shape.emission_order == 1 or transitions is not None,
-        which=tagger.label_tuples,
+        which=_order_options(tagger).label_tuples,
         may_follow=None if constraints is None else constraints.transitions,
     )
     n_inputs = int(data.tokens.shape[1]) + bool(tagger.fit_intercept)
@@ -287,27 +287,52 @@ def _check_same_shape(model: SequenceModel, shape: ChainShape, transition_featur
     """Raise ValueError unless parameters ask for the features that a model has."""
     has_inputs = model.transitions is not None
     if shape != model.shape or (transition_features is not None) != has_inputs:
-        made = ", ".join(f"{name}={value!r}" for name, value in model.shape._asdict().items())
+        made = dict(zip(("transitions", "emissions", "eta"), model.shape, strict=True))
         raise ValueError(
-            f"the model was made with {made} and {'' if has_inputs else 'no '}"
+            f"the model was made with order={made} and {'' if has_inputs else 'no '}"
             "transition features: call fit, or make a new one, to change that"
         )
 
 
 def _checked_shape(estimator: Any) -> ChainShape:
     """What features are to see of the labels; ValueError for bad parameters."""
-    for name, known in (("order", ORDERS), ("emission_order", (0, 1))):
-        value = getattr(estimator, name)
+    options = _order_options(estimator)
+    orders = (
+        ("order", options.transitions, ORDERS),
+        ("order: emissions", options.emissions, (0, 1)),
+    )
+    for name, value, known in orders:
         if isinstance(value, bool) or not isinstance(value, Integral) or value not in known:
             shown = ", ".join(map(str, known[:-1]))
             raise ValueError(f"{name} must be {shown} or {known[-1]}, got {value!r:.40}")
-    eta: Any = estimator.eta
+    eta: Any = options.eta
     if isinstance(eta, bool) or not is_at_least(eta, 0) or float(eta) == 0.0:
-        raise ValueError(f"eta must be a positive, finite number, got {eta!r:.40}")
-    which = estimator.label_tuples
+        raise ValueError(f"order: eta must be a positive, finite number, got {eta!r:.40}")
+    which = options.label_tuples
     if not isinstance(which, str) or which not in ("seen", "allowed"):
-        raise ValueError(f"label_tuples must be 'seen' or 'allowed', got {which!r:.40}")
-    return ChainShape(int(estimator.order), int(estimator.emission_order), float(eta))
+        raise ValueError(f"order: label_tuples must be 'seen' or 'allowed', got {which!r:.40}")
+    return ChainShape(int(options.transitions), int(options.emissions), float(eta))
+
+
+class _OrderOptions(NamedTuple):
+    """What ``order`` says, as users have written it."""
+
+    transitions: Any = 1
+    emissions: Any = 0
+    label_tuples: Any = "seen"
+    eta: Any = 1.0
+
+
+def _order_options(estimator: Any) -> _OrderOptions:
+    """The order, alone or with its options; ValueError for others."""
+    given = estimator.order
+    if not isinstance(given, dict):
+        return _OrderOptions(given)
+    unknown = [name for name in given if name not in _OrderOptions._fields]
+    if unknown:
+        known = ", ".join(_OrderOptions._fields)
+        raise ValueError(f"order has no option {unknown[0]!r:.60}; its options are {known}")
+    return _OrderOptions(**given)
 
 
 def labels_of(X: Any, y: Any) -> Any:
