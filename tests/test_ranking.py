@@ -1,5 +1,7 @@
 """RankSVM, and searches for rankings at sizes that cannot be listed."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -69,6 +71,54 @@ def test_ranks():
         own = QID_TEST == query
         assert np.array_equal(np.argsort(ranks[own]), np.argsort(-scores[own]))
         assert sorted(ranks[own]) == list(range(1, 9))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_k_best_rankings(loss, ties):
+    """All orders of some documents, by the joint features of the problem."""
+    rng = np.random.default_rng(3)
+    model = ranker(loss=loss).fit(*evaluated())
+    X = rng.integers(0, 2, (9, 4)).astype(float) if ties else rng.normal(size=(9, 4))
+    qid = np.array([7, 3, 7, 7, 3, 7, 5, 7, 3])  # of 5, 3 and 1 documents
+    model.coef_ = rng.integers(-2, 3, 4).astype(float) if ties else model.coef_[:4]
+    model.n_features_in_ = 4
+    for k in (1, 2, 7, 200):
+        found = model.predict_k(X, k, qid=qid)
+        for query, ranked in zip((7, 3, 5), found, strict=True):
+            rows = np.flatnonzero(qid == query)
+            # Of documents of different relevance all pairs are compared.
+            relevance = np.arange(float(len(rows)))
+            pairs = "normalized_swaps" if loss == "average_precision" else loss
+            problem = RankingProblem(X[rows], relevance, [0, len(rows)], pairs)
+            known = {}
+            for order in itertools.permutations(range(len(rows))):
+                y = np.empty(len(rows))
+                y[list(order)] = -np.arange(len(rows))
+                known[order] = model.coef_ @ problem.joint_feature(problem.input_of(0), y)
+            best = sorted(known.values(), reverse=True)[:k]
+            assert [score for _, score in ranked] == pytest.approx(best)
+            orders = [tuple(np.searchsorted(rows, documents)) for documents, _ in ranked]
+            assert [known[order] for order in orders] == pytest.approx(best)
+            assert len(set(orders)) == len(orders)
+    places = model.rank(X, qid=qid)
+    assert [places[documents].tolist() for [(documents, _)] in model.predict_k(X, 1, qid=qid)] == [
+        [1, 2, 3, 4, 5],
+        [1, 2, 3],
+        [1],
+    ]
+    with pytest.raises(ValueError, match="k must be a whole number >= 1, got 0"):
+        model.predict_k(X, 0)
+
+
+def test_the_k_best_rankings_of_many_documents():
+    model = ranker().fit(*evaluated())
+    X = np.random.default_rng(0).normal(size=(3000, model.n_features_in_))
+    [ranked] = model.predict_k(X, 20)
+    scores = [score for _, score in ranked]
+    assert scores == sorted(scores, reverse=True) and len(ranked) == 20
+    gaps = -np.diff(np.sort(-model.predict(X))[::-1])
+    assert scores[0] - scores[1] == pytest.approx(np.abs(gaps).min(), rel=1e-3)
 
 
 def test_documents_come_in_any_order_and_form():

@@ -4,7 +4,9 @@
 #: data: see the table in benchmarks/README.md.
 TOL = 1e-2
 #: The same for measures of a whole sample: where positive rows are rare the slack of F1 is near 1
-#: even for good weights, and 1 % of it is all that there is to gain.
+#: even for good weights, and w = 0 may be within 1 % of the optimum. With every 20th positive row
+#: of Reuters acquisitions (50 in 1,050 rows) and C = 0.1 the F1 of test rows is 0 at 1e-2, 0.890 at
+#: 1e-3 and 0.880 at 1e-4; with C = 1 it is 0.891, 0.880 and 0.880.
 MEASURE_TOL = 1e-3
 #: Budget of what training keeps beside the data, in units of 2^20 bytes.
 CACHE_MB = 1024.0

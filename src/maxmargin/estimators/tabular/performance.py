@@ -75,7 +75,9 @@ class PerformanceSVM(KernelParameters, Classifier, TabularEstimator):
     tol : float or None, default=1e-3
         Stop at this relative duality gap, ``(P - D) / P <= tol``. Finer than that of the other
         estimators: where positive rows are rare the slack of F1 is near 1 even for good weights,
-        and 1 % of it is all that there is to gain.
+        and 1 % of it may be all that there is to gain. With every 20th positive row of Reuters
+        acquisitions and C = 0.1 the F1 of test rows is 0 at 1e-2 and 0.89 at 1e-3. Where positive
+        rows are frequent 1e-2 does as well.
     {parameters of KernelParameters}
     {parameters of MaxMarginEstimator}
 
@@ -112,8 +114,13 @@ class PerformanceSVM(KernelParameters, Classifier, TabularEstimator):
 
     Where positive rows are rare and overlap with the others, w = 0 may be the optimum of F-beta,
     "prbep", "precision_at_k" and "recall_at_k" for every C, for slacks bound these losses coarsely.
-    `fit` then warns. "roc_auc" and "average_precision" have no such optimum: train for one of them,
-    and choose a threshold of `decision_function`.
+    `fit` then warns. A kernel, or "error" with ``class_weight="balanced"``, may help: of eights
+    among digits of 4 x 4 pixels, where w = 0 is the optimum of F1 for C from 0.1 to 100, these
+    reach a test F1 of 0.78 and 0.39. "roc_auc" and "average_precision" have no such optimum: train
+    for one of them, and choose a threshold of `decision_function`.
+
+    There is no ``predict_k``: the one output is the labels of a whole sample, and its k best differ
+    in few rows.
 
     Labels of all rows have the mean of ``y_i x_i / 2`` as joint features, rankings the mean over
     all pairs of a positive and a negative row of ``(x_i - x_j) / 2``. For labels every rescaling
@@ -216,8 +223,10 @@ class PerformanceSVM(KernelParameters, Classifier, TabularEstimator):
         )
         if not self._weights.any():  # 0 is a subgradient of the slack there, whatever C is
             warn_user(
-                f"{model} gives all rows the same score, for all weights are 0. A larger C helps "
-                f"only where C is tiny; {remedy}"
+                f"{model} gives all rows the same score, for all weights are 0: that is "
+                "the optimum where the classes overlap and one is rare, and a larger C helps only "
+                "where C is tiny. Use better features or kernel='rbf', or measure='error' with "
+                f"class_weight='balanced'; or {remedy}"
             )
         elif measure.has_threshold:
             chosen = problem.scores(self._weights) > 0.0

@@ -20,6 +20,7 @@ from ...metrics.rankings import (
     ndcg,
     weights_of_queries,
 )
+from ...problems.ranking.k_best import best_orders
 from ...problems.ranking.problem import LOSSES, RankingLoss, RankingProblem
 from ...utils.schema import Count, Names
 from ...utils.sparse_format import check_sparse
@@ -280,6 +281,44 @@ class RankSVM(TabularEstimator):
         places = np.empty(len(scores), np.int64)
         places[order] = np.arange(len(scores)) - first + 1
         return places
+
+    def predict_k(
+        self, X: Any, k: int, qid: ArrayLike | None = None
+    ) -> list[list[tuple[Ints, float]]]:
+        """The k best rankings of each query, with their scores.
+
+        The second best ranking swaps the two neighbours whose scores differ least: a ranking's
+        score falls by the difference of the two scores for each pair that it swaps.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_documents, n_features)
+            Documents.
+        k : int
+            How many to return for each query.
+        qid : array of shape (n_documents,), optional
+            Query of each document; by default all are of one query.
+
+        Returns
+        -------
+        list of list of (documents, score)
+            For each query, in the order in which they come, the k rankings of the largest score
+            ``<w, psi(x, y)>``, best first: the rows of X, best document first, with the score
+            where all pairs of documents are compared. There are fewer of few documents.
+        """
+        k = checked_k(k)
+        scores = self.predict(X)
+        order, offsets = _by_query(qid, len(scores))
+        return [
+            [(documents[places], score) for places, score in self._ranked(scores[documents], k)]
+            for documents in (order[a:b] for a, b in pairwise(offsets.tolist()))
+        ]
+
+    def _ranked(self, scores: Floats, k: int) -> list[tuple[Ints, float]]:
+        """The k best orders of the documents of a query by their scores."""
+        n_pairs = len(scores) * (len(scores) - 1) // 2
+        unit = 1.0 if self.loss == "swaps" else 1.0 / max(n_pairs, 1)
+        return [(places, unit * score) for places, score in best_orders(scores, k)]
 
     def score(
         self,
