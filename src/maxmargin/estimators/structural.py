@@ -65,8 +65,8 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
     The oracle's answers are checked on the way: a negative loss is an error that names the
     example, and an output that is worse than the given one gives a warning.
 
-    There is no ``predict_k``: a problem predicts one output of an input. To list several, search with
-    ``model.problem_`` and ``model.coef_``.
+    There is no ``predict_k``: a problem predicts one output of an input. To list several, search
+    with ``model.problem_`` and ``model.coef_``.
     """
 
     weight_constraints: WeightConstraints | None = None
