@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import maxmargin
 
 # Examples then make their data, and pages are the same anywhere.
 os.environ.pop("MAXMARGIN_DATA", None)
-sys.path.insert(0, str(Path(__file__).parent))  # gallery_pictures
 
 project = "maxmargin"
 author = "maxmargin developers"
@@ -46,12 +44,21 @@ numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
 # -- Examples -----------------------------------------------------------------------------------
+# Examples on data that must be downloaded show what `run_snippets.py --record` wrote into them.
+_EXAMPLES = Path(__file__).parent.parent / "examples"
+_live = [
+    path.stem for path in _EXAMPLES.rglob("*.py") if "\n.. data: " not in path.read_text("utf-8")
+]
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
     "gallery_dirs": ["gallery"],
-    "filename_pattern": r"\.py$",
-    "reset_argv": "gallery_pictures.arguments",
-    "image_scrapers": ("gallery_pictures",),
+    "subsection_order": [
+        f"../examples/{name}" for name in ("text", "images", "tables", "training")
+    ],
+    "filename_pattern": rf"[/\\]({'|'.join(_live)})\.py$",
+    "within_subsection_order": "ExampleTitleSortKey",
+    "remove_config_comments": True,
+    "capture_repr": (),
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,

@@ -63,8 +63,16 @@ def test_the_api_page_lists_nothing_else():
 def test_links_between_pages_lead_somewhere():
     for path in [*DOCS.rglob("*.md"), ROOT / "README.md"]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text("utf-8")):
-            if "gallery/" not in target:  # made by Sphinx
+            if "gallery/index" not in target:  # made by Sphinx
                 assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_links_to_examples_lead_somewhere():
+    targets = set()
+    for path in DOCS.rglob("*.md"):
+        targets |= set(re.findall(r"\bgallery/(\w+/\w+|\w+)(?=[`>])", path.read_text("utf-8")))
+    assert len(targets) > 10
+    assert [name for name in targets if not (ROOT / f"examples/{name}.py").exists()] == ["index"]
 
 
 def anchors(path: Path) -> set[str]:
@@ -135,10 +143,37 @@ def test_the_readme_is_short():
     assert len(re.findall(r"[A-Za-z0-9][\w.%-]*", text)) <= 700
 
 
-@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
-def test_every_example_begins_with_a_heading(example: Path):
-    title, line = (ast.get_docstring(ast.parse(example.read_text("utf-8"))) or "").split("\n")[:2]
+EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.stem)
+def test_every_example_is_a_short_page(example: Path):
+    text = example.read_text("utf-8")
+    title, line = (ast.get_docstring(ast.parse(text)) or "").split("\n")[:2]
     assert set(line) == {"="} and len(line) >= len(title)
+    assert text.count("\n# %%\n") >= 1 and len(text.splitlines()) <= 120
+    assert "plt.show()\n" in text
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.stem)
+def test_examples_on_external_data_show_recorded_outputs(example: Path):
+    """Sphinx does not run them: what they print and draw is in the example and in docs/images."""
+    text = example.read_text("utf-8")
+    picture = f"images/gallery/{example.stem}.png"
+    if "\n.. data: " in text:
+        outputs = re.findall(r"^# \.\. code-block:: output\n#\n(.*)", text, re.M)
+        assert outputs and all(line.startswith("#     ") for line in outputs)
+        assert f"# sphinx_gallery_thumbnail_path = '{picture}'\n" in text
+        assert f"# .. image:: /{picture}\n#    :alt: " in text
+        assert (DOCS / picture).stat().st_size < 150_000
+    else:
+        assert "code-block:: output" not in text and not (DOCS / picture).exists()
+        assert not re.search(r"\bfetch_|MAXMARGIN_DATA", text)
+
+
+def test_at_least_ten_examples_are_on_real_data():
+    real = r"\n\.\. data: |import (load_|make_digit_words)|, make_digit_words"
+    assert len([path for path in EXAMPLES if re.search(real, path.read_text("utf-8"))]) >= 10
 
 
 def test_the_page_of_the_command_line_has_all_commands():

@@ -165,3 +165,73 @@ def test_figures_are_copied(run, tmp_path):
 def test_classes_of_a_page_can_be_pickled(run):
     first = "```python\nimport pickle\nclass Pair: pass\n```\n"
     run(first + "```python\nassert type(pickle.loads(pickle.dumps(Pair()))) is Pair\n```\n")
+
+
+EXAMPLE = '''\
+"""
+Title
+=====
+
+.. data: letters
+"""
+
+x = 3
+print(x)
+
+# %%
+# .. code-block:: output
+#
+#     old
+#
+# Words.
+
+print("a line\\n\\nanother")
+
+# %%
+# .. code-block:: output
+#
+#
+# More words.
+
+print("not shown")
+'''
+
+
+def test_outputs_of_examples_are_recorded(tool, tmp_path, monkeypatch, capsys):
+    example = tmp_path / "example.py"
+    example.write_text(EXAMPLE)
+    (tmp_path / "data/letters").mkdir(parents=True)
+    monkeypatch.setenv("MAXMARGIN_DATA", str(tmp_path / "data"))
+    arguments = [str(example), "--images", str(tmp_path)]
+    with pytest.raises(SystemExit, match="2 not as recorded"):
+        tool.main(arguments)
+    tool.main([*arguments, "--record"])
+    recorded = example.read_text()
+    assert recorded == EXAMPLE.replace("#     old\n", "#     3\n").replace(
+        "#\n#\n# More", "#\n#     a line\n#\n#     another\n#\n# More"
+    )
+    tool.main([*arguments, "--record"])
+    assert example.read_text() == recorded
+    tool.main(arguments)
+    assert "example.py:28: ok" in capsys.readouterr().out
+
+
+def test_the_figure_of_an_example_is_recorded(tool, tmp_path):
+    example = tmp_path / "example.py"
+    example.write_text(
+        '"""Title"""\n\nimport matplotlib.pyplot as plt\n\nplt.plot([1, 2])\nplt.show()\n'
+    )
+    arguments = [str(example), "--images", str(tmp_path)]
+    with pytest.raises(SystemExit, match="1 not as recorded"):
+        tool.main(arguments)
+    tool.main([*arguments, "--record"])
+    assert (tmp_path / "gallery/example.png").exists()
+    tool.main(arguments)
+
+
+def test_an_example_without_its_data_is_skipped(tool, tmp_path, monkeypatch, capsys):
+    example = tmp_path / "example.py"
+    example.write_text(EXAMPLE)
+    monkeypatch.setenv("MAXMARGIN_DATA", str(tmp_path))
+    tool.main([str(example), "--images", str(tmp_path)])
+    assert "skipped, its data are not there: letters" in capsys.readouterr().out

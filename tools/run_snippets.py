@@ -1,4 +1,4 @@
-"""Run the code of markdown pages: ``python tools/run_snippets.py README.md``.
+"""Run the code of markdown pages and examples: ``python tools/run_snippets.py README.md``.
 
 The ``python`` and ``shell`` blocks of a page run in order in one temporary folder; Python blocks
 share one namespace. Blocks of other languages are only shown. A failure is reported with the file
@@ -12,11 +12,17 @@ durations and memory.
 Blocks after a line ``<!-- data: conll2002 -->`` need that folder of ``$MAXMARGIN_DATA``
 (``../shared/data`` by default); without it they are skipped, and those before the line run. Blocks
 save pictures as ``NAME.png``; ``--record`` copies them to ``docs/images``.
+
+In an example of the gallery the blocks are cells, between lines ``# %%``. A cell of text that
+begins with ``.. code-block:: output`` shows what the cell before printed, and a line
+``.. data: conll2002`` in the docstring names the data. The open figure becomes
+``docs/images/gallery/NAME.png``.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
 import itertools
 import math
@@ -36,6 +42,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 _FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,}) *(?P<language>[\w+-]*)")
 _MEASURED = re.compile(r"[\d.]+(?:e[-+]?\d+)? ?(?:[mµun]?s|seconds?|minutes?|min|[kKMG]i?B|%CPU)\b")
+_OUTPUT, _COMMENT = "# .. code-block:: output", "#     "  # in cells of text
 _NUMBER = re.compile(r"((?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?!\w))")
 
 
@@ -74,6 +81,30 @@ def blocks(text: str) -> Iterator[Block]:
             block.lines.append(line.removeprefix(block.indent))
     if opening is not None:
         raise ValueError(f"line {block.start - 1}: fenced block is not closed")
+
+
+def cells(text: str) -> Iterator[tuple[Block, Block | None]]:
+    """Yield the cells of an example that are run, each with its output block, if any."""
+    lines = text.splitlines()
+    begin = ast.parse(text).body[0].end_lineno or 0  # behind the docstring
+    starts = [i for i in range(begin, len(lines)) if lines[i].startswith("# %%")]
+    pending = None
+    for start, stop in itertools.pairwise([begin, *starts, len(lines)]):
+        code = next((i for i in range(start, stop) if not lines[i].startswith("#")), stop)
+        output = None
+        if lines[start + 1 : start + 2] == [_OUTPUT]:
+            first = last = start + 3
+            while last < code and re.match(r"#(?: {5}|$)", lines[last]):
+                last += 1
+            while last > first and lines[last - 1] == "#":
+                last -= 1
+            shown = [line.removeprefix(_COMMENT).removeprefix("#") for line in lines[first:last]]
+            output = Block("output", _COMMENT, first + 1, shown)
+        if pending is not None:
+            yield pending, output
+        pending = Block("python", "", code + 1, lines[code:stop]) if code < stop else None
+    if pending is not None:
+        yield pending, None
 
 
 def snippets(text: str) -> Iterator[tuple[Block, Block | None]]:
@@ -116,10 +147,11 @@ def _close(old: str, new: str) -> bool:
 
 def first_line_with_data(text: str, folder: Path) -> tuple[float, list[str]]:
     """Number of the line after which blocks need data, and which of these are not in a folder."""
-    match = re.search(r"^<!-- data: ([\w -]+?) *-->$", text, re.M)
+    match = re.search(r"^(?:<!-- data: ([\w -]+?) *-->|\.\. data: ([\w -]+))$", text, re.M)
     if match is None:
         return math.inf, []
-    missing = [name for name in match[1].split() if not (folder / name).exists()]
+    names = (match[1] or match[2]).split()
+    missing = [name for name in names if not (folder / name).exists()]
     return text.count("\n", 0, match.start()) + 1, missing
 
 
@@ -173,6 +205,15 @@ def _failing_line(error: BaseException, path: Path, line: int) -> int:
     return lines[0] if lines else line
 
 
+def save_figure(name: str) -> None:
+    """Save the figure that an example shows, as sphinx-gallery would."""
+    if "matplotlib.pyplot" in sys.modules:
+        pyplot = sys.modules["matplotlib.pyplot"]
+        if pyplot.get_fignums():
+            pyplot.gcf().savefig(name, dpi=100)
+        pyplot.close("all")
+
+
 def run_page(path: Path, images: Path, record: bool = False) -> list[str]:
     """Run every block of a page; return what is no longer as recorded."""
     text = path.read_text(encoding="utf-8")
@@ -181,7 +222,7 @@ def run_page(path: Path, images: Path, record: bool = False) -> list[str]:
     lines, stale = text.splitlines(), []
     replaced = []
     with page_surroundings(path) as module:
-        for block, output in snippets(text):
+        for block, output in cells(text) if path.suffix == ".py" else snippets(text):
             if block.start > line_of_data:
                 if missing:
                     names = ", ".join(missing)
@@ -197,6 +238,8 @@ def run_page(path: Path, images: Path, record: bool = False) -> list[str]:
                 stale.append(f"{path.name}:{output.start}: printed instead:\n{printed}")
             if output is not None:
                 replaced.append((output, [output.indent + line for line in printed.splitlines()]))
+        if path.suffix == ".py":
+            save_figure(f"{path.stem}.png")
         for figure in sorted(Path().glob("*.png")):
             if record:
                 shutil.copy(figure, images / figure.name)
@@ -212,9 +255,9 @@ def run_page(path: Path, images: Path, record: bool = False) -> list[str]:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
-        description="Run the python and shell blocks of markdown pages."
+        description="Run the python and shell blocks of markdown pages, and examples."
     )
-    parser.add_argument("pages", nargs="+", type=Path, metavar="FILE.md", help="pages to run")
+    parser.add_argument("pages", nargs="+", type=Path, metavar="FILE", help="pages and examples")
     parser.add_argument(
         "--record", action="store_true", help="write what blocks print into the output blocks"
     )
@@ -224,9 +267,12 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     stale = []
     for path in options.pages:
-        if not any(snippets(path.read_text(encoding="utf-8"))):
+        is_example = path.suffix == ".py"
+        if not is_example and not any(snippets(path.read_text(encoding="utf-8"))):
             raise SystemExit(f"{path}: has no python or shell block to run")
-        stale += run_page(path.resolve(), options.images.resolve(), options.record)
+        images = options.images.resolve() / ("gallery" if is_example else "")
+        images.mkdir(exist_ok=True)
+        stale += run_page(path.resolve(), images, options.record)
     if stale:
         print("\n\n".join(stale))
         raise SystemExit(f"{len(stale)} not as recorded: run_snippets.py --record PAGE renews them")
