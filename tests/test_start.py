@@ -152,6 +152,7 @@ assert not [finder for finder in sys.meta_path if "maxmargin" in type(finder).__
         ("", "assert 'sklearn' not in sys.modules"),
         ("", "assert 'sklearn' not in sys.modules\nrepr(model)"),
         ("", "model._repr_html_()"),
+        ("", "assert model.score(X, y) == 1.0"),
         ("", "words.set_params(features__min_count=1)"),
         ("", "import importlib.util\nimportlib.util.find_spec('sklearn.base')"),
     ],

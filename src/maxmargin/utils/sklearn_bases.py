@@ -100,6 +100,11 @@ doc_link_template = property(_doc_link_template)
 class _NoClassifier:
     """Bases are replaced one by one: none of those before may be that of two classes."""
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Accuracy, as ClassifierMixin has it: the base of `Classifier` from then on."""
+        _import_sklearn()
+        return Classifier.score(self, X, y, sample_weight)  # type: ignore[arg-type]
+
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator as Estimator
