@@ -84,7 +84,7 @@ def test_a_signal_keeps_both_models(corpus_folder, monkeypatch, capsys, name):
     assert (corpus_folder / "model.mm").read_bytes() == before
     loaded = mm.load("model.mm.partial")
     assert loaded.result_.status == "interrupted" and loaded.result_.gap > 0
-    assert loaded.on_interrupt == "raise" and loaded.callbacks == () and loaded.verbose == 0
+    assert loaded.training == mm.TrainingOptions() and loaded.verbose == 0
     assert main([*train, "new.mm"]) == 128 + number
     assert mm.load("new.mm").result_.status == "interrupted"
     assert signal.getsignal(number) == handler

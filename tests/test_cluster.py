@@ -732,7 +732,7 @@ def test_command_line(client, tmp_path, monkeypatch, capsys):
     assert main([*train, "-o", "model.mm", "--cluster", client.scheduler.address]) == 0
     alone, model = (mm.load(name) for name in ("alone.mm", "model.mm"))
     assert model.result_.primal == pytest.approx(alone.result_.primal, rel=2e-3)
-    assert model.cluster is None
+    assert model.training == mm.TrainingOptions()
     to = ["--cluster", client.scheduler.address]
     assert main([*train, "-o", "stream.mm", "--stream", *to]) == 0
     assert mm.load("stream.mm").result_.primal == pytest.approx(alone.result_.primal, rel=2e-3)
