@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from brute import ChainTwin, MulticlassTwin, Twin
 from maxmargin.core.cutting_planes import Planes
 from maxmargin.core.problem import Problem
-from maxmargin.problems.chain.constraints import ChainConstraints
+from maxmargin.problems.chain.layout import ChainConstraints
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem, class_scores
 

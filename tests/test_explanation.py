@@ -14,8 +14,7 @@ from maxmargin.estimators.abilities.explanation import token_name
 from maxmargin.estimators.sequences.token_inputs import TokenInputs
 from maxmargin.features import WindowFeatures
 from maxmargin.problems.dependency.decoder import DependencyDecoder
-from maxmargin.problems.dependency.feature_names import arc_feature_names
-from maxmargin.problems.dependency.features import DEFAULT_TEMPLATES, TokenFields
+from maxmargin.problems.dependency.features import DEFAULT_TEMPLATES, TokenFields, arc_feature_names
 from maxmargin.problems.dependency.kernels import most_arc_features
 from maxmargin.problems.dependency.scores import arc_features
 from maxmargin.report.subjects.subject import words_of

@@ -20,8 +20,7 @@ from checking import RESCALINGS, SEARCHES, check_oracle, check_predictions
 from maxmargin.core.formulation import Formulation
 from maxmargin.engine.cuts.sample_pool import minimum_on_line
 from maxmargin.problems.measures.measure import Measure
-from maxmargin.problems.measures.problem import MeasureProblem
-from maxmargin.problems.measures.search import LabelSearch, RankingSearch
+from maxmargin.problems.measures.problem import LabelSearch, MeasureProblem, RankingSearch
 from solving import check_optimal, solve
 
 MEASURES = (*LABEL_MEASURES, *RANKING_MEASURES)

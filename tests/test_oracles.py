@@ -6,9 +6,8 @@ import scipy.sparse as sp
 
 from brute import plane_terms
 from checking import RESCALINGS, dense_rows
-from maxmargin.problems.chain.constraints import ChainConstraints, bio_constraints
 from maxmargin.problems.chain.decoder import ChainDecoder
-from maxmargin.problems.chain.layout import ChainLayout
+from maxmargin.problems.chain.layout import ChainConstraints, ChainLayout, bio_constraints
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem
 

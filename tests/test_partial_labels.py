@@ -16,8 +16,8 @@ from cases import Case
 from exact_qp import solve_exactly
 from maxmargin.core.formulation import Formulation
 from maxmargin.datasets import make_faces
-from maxmargin.problems.chain.constraints import ChainConstraints
 from maxmargin.problems.chain.costs import PartialChains, costs_of_choices
+from maxmargin.problems.chain.layout import ChainConstraints
 from maxmargin.problems.chain.problem import ChainProblem
 from maxmargin.problems.tree.labels import LabelTreeProblem
 from maxmargin.problems.tree.partial import (

@@ -18,7 +18,7 @@ from conftest import find_data
 from maxmargin.core.formulation import C_from_paper, Formulation
 from maxmargin.formats import read_svmlight
 from maxmargin.metrics import average_precision, mean_swapped_pairs, ndcg, swapped_pairs
-from maxmargin.problems.ranking import ndcg as ndcg_search
+from maxmargin.problems.ranking import listwise
 from maxmargin.problems.ranking.problem import LOSSES, RankingProblem
 
 PARAMETERS = {loss: {"loss": loss, **({"k": 3} if loss == "ndcg" else {})} for loss in LOSSES}
@@ -304,7 +304,7 @@ def test_ndcg_by_counts_of_grades_and_by_assignment(k, monkeypatch):
         problem = RankingProblem(documents, y, [0, 40], "ndcg", k)
         by_counts = value_of(problem, w)
         with monkeypatch.context() as patch:
-            patch.setattr(ndcg_search, "MOST_STATES", 0)
+            patch.setattr(listwise, "MOST_STATES", 0)
             assert value_of(problem, w) == pytest.approx(by_counts)
 
 

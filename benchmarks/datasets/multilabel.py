@@ -23,7 +23,7 @@ from sklearn.svm import LinearSVC
 import maxmargin as mm
 from maxmargin.formats import read_svmlight
 from maxmargin.problems.multilabel.graph import MOST_LISTED
-from maxmargin.problems.multilabel.losses import LabelLoss
+from maxmargin.problems.multilabel.inference import LabelLoss
 
 from ..case import Case, Contestant, Floats, Options, Outcome, Target
 from ..data import data_path

@@ -75,7 +75,7 @@ SAVED_PARAMETERS = {
 #: NamedTuples that they hold.
 SAVED_TUPLES = {
     "ArcTemplates": SavedTuple("problems.dependency.features", "groups"),
-    "ChainConstraints": SavedTuple("problems.chain.constraints", "masks"),
+    "ChainConstraints": SavedTuple("problems.chain.layout", "masks"),
 }
 
 

@@ -40,8 +40,7 @@ from ..engine.training.verifying import check_dual, check_primal
 from ..solvers.base import Solver, TrainingRequest
 from ..utils.schema import Count, Number, checked_arrays, from_values, numbers, whole
 from ..utils.types import Floats, Ints
-from .executor import Reply
-from .problem import ShardedProblem
+from .executor import Reply, ShardedProblem
 from .shard import Packed, ShardRound, ShardSums, Unknown, pack, products
 
 __all__ = ["Point", "Points", "ShardedAscent"]

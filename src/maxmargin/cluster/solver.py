@@ -18,9 +18,8 @@ from ..utils.types import Floats
 from ..utils.warn import warn_user
 from .ascent import ShardedAscent
 from .dask_executor import DaskExecutor, address_of, as_client
-from .executor import ClusterLost, Executor, Loader, NobodyWorks, ShardConfig
+from .executor import ClusterLost, Executor, Loader, NobodyWorks, ShardConfig, ShardedProblem
 from .loaders import cut
-from .problem import ShardedProblem
 from .shard import ShardOptions
 
 __all__ = ["ClusterSolver", "solve_by"]

@@ -1,4 +1,4 @@
-"""Sums of scores in two senses, for dynamic programmes that are run in either."""
+"""Sums of scores in two senses, for dynamic programmes that are run in either, and ties."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from ..jit.decorator import kernel
 
-__all__ = ["add_up", "plus"]
+__all__ = ["add_up", "argmax", "plus"]
 
 NEGLIGIBLE = -40.0  # logarithm of what is lost by rounding beside 1
 
@@ -37,3 +37,13 @@ def add_up(scores, others, n, soft):
     for j in range(n):
         total += np.exp(scores[j] + others[j] - best)
     return best + np.log(total)
+
+
+@kernel(allocates=False)
+def argmax(values, n):
+    """Position of the first largest of n values."""
+    best = 0
+    for k in range(1, n):
+        if values[k] > values[best]:
+            best = k
+    return best

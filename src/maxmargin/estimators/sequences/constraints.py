@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...problems.chain.constraints import ChainConstraints, bio_constraints
+from ...problems.chain.layout import ChainConstraints, bio_constraints
 from ...utils.types import Bools, Ints32
 from ...utils.validation import check_choice
 from ...utils.warn import warn_user

@@ -13,8 +13,7 @@ import scipy.sparse as sp
 
 from ...engine.packed_problem import sparse_rows
 from ...features.containers import as_list, as_tuples
-from ...problems.segments.alternatives import best_without, list_chunks
-from ...problems.segments.k_best import INSIDE, START, FixedPieces
+from ...problems.segments.k_best import INSIDE, START, FixedPieces, best_without, list_chunks
 from ...problems.segments.layout import Segment, SegmentLayout, chunks_of
 from ...utils.types import Bools, Floats, Ints
 from ...utils.validation import is_list

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from ...features import FeatureDictionary, StoredSequences, WindowFeatures
 from ...features.packing import offsets_of
 from ...formats import TokenColumns
-from ...problems.chain.constraints import ChainConstraints
 from ...problems.chain.costs import costs_of_choices, known_runs
 from ...problems.chain.decoder import ChainDecoder
-from ...problems.chain.layout import ChainLayout, label_tuples
+from ...problems.chain.layout import ChainConstraints, ChainLayout, label_tuples
 from ...problems.chain.problem import ChainProblem
 from ...solvers.base import checked_weights
 from ...utils.schema import Count, Labels, Names, checked_arrays, whole

@@ -17,9 +17,8 @@ from ...features import PackedSequences
 from ...features.kernels.functions import KernelBasis
 from ...features.packing import check_finite
 from ...features.tokens import TokenChunks
-from ...problems.chain.constraints import check_possible
 from ...problems.chain.decoder import ChainDecoder
-from ...problems.chain.layout import ChainLayout, LabelTuples
+from ...problems.chain.layout import ChainLayout, LabelTuples, check_possible
 from ...problems.chain.marginals import ChainDistribution
 from ...problems.chain.state_kernels import ChainInputs
 from ...utils.sparse_format import check_sparse

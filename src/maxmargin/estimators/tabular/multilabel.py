@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...engine.rows import Rows
 from ...metrics.sets import as_indicators
 from ...problems.multilabel.graph import LabelGraph, all_pairs, make_graph, tree_of_labels
-from ...problems.multilabel.losses import LOSSES, LabelLoss
+from ...problems.multilabel.inference import LOSSES, LabelLoss
 from ...problems.multilabel.problem import (
     MultilabelProblem,
     flipped_labels,

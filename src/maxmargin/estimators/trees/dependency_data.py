@@ -11,8 +11,13 @@ import numpy as np
 
 from ...features.containers import as_list, as_tuples
 from ...formats import ConlluTreebank
-from ...problems.dependency.feature_names import arc_feature_names
-from ...problems.dependency.features import DEFAULT_TEMPLATES, ArcKeys, ArcTemplates, TokenFields
+from ...problems.dependency.features import (
+    DEFAULT_TEMPLATES,
+    ArcKeys,
+    ArcTemplates,
+    TokenFields,
+    arc_feature_names,
+)
 from ...problems.dependency.kernels import most_arc_features
 from ...problems.dependency.partial import ANY, ArcChoices
 from ...problems.dependency.problem import check_trees

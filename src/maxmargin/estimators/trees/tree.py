@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...features.containers import as_list
-from ...problems.tree.labels import LabelLayout
-from ...problems.tree.marginals import LabelTreeDistribution
+from ...problems.tree.labels import LabelLayout, LabelTreeDistribution
 from ...solvers.base import checked_weights
 from ...utils.schema import Count, Labels
 from ...utils.types import Floats, Ints

@@ -16,15 +16,15 @@ from ...engine.rows import Rows
 from ...features.containers import is_frame
 from ...problems.tree.labels import (
     LabelLayout,
+    LabelTreeDistribution,
     LabelTreeProblem,
     decode_label_trees,
     pack_columns,
     rank_label_trees,
     root_tree,
 )
-from ...problems.tree.learning import tree_of_labels
-from ...problems.tree.marginals import LabelTreeDistribution
 from ...problems.tree.partial import PartialLabelTrees, costs_of_node_choices
+from ...problems.tree.problem import tree_of_labels
 from ...solvers.base import checked_weights
 from ...utils.sparse_format import check_sparse
 from ...utils.types import Bools, Floats, Ints

@@ -18,8 +18,8 @@ from ...problems.tree.grid_parts import (
     rank_parts,
 )
 from ...problems.tree.labels import root_tree
-from ...problems.tree.learning import scale_offsets, tree_of_positions
 from ...problems.tree.partial import PartialParts
+from ...problems.tree.problem import scale_offsets, tree_of_positions
 from ...utils.sparse_format import check_sparse
 from ...utils.types import Bools, Floats, Ints
 from ...utils.validation import as_floats, as_real_numbers, first_unusable, is_at_least, unusable

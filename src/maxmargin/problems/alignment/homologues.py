@@ -13,9 +13,15 @@ from ...engine.packed_problem import PackedProblem, chunks_of
 from ...search.limits import as_examples, as_weights
 from ...utils.types import Floats, Ints, Ints32
 from .k_best import Ranked, rank_alignments
-from .kernels import Strings, add_counts, best_alignment, errors_of_letters
+from .kernels import (
+    Strings,
+    TruePairs,
+    add_counts,
+    best_alignment,
+    errors_of_letters,
+    homologue_oracle,
+)
 from .layout import Aligner, AlignmentLayout, pack_strings, string_at, strings_at
-from .oracles import TruePairs, homologue_oracle
 from .problem import check_examples, dpsi_row
 
 __all__ = ["HomologueProblem"]

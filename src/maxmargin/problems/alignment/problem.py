@@ -17,9 +17,17 @@ from ...search.modes import ADDITIVE, BEST_NON_GOLD, SearchMode, error_count_ter
 from ...utils.types import Floats, Ints, Ints32
 from ...utils.validation import check_choice
 from .k_best import PLAIN, Ranking, rank_alignments
-from .kernels import AlignmentScratch, Scoring, Strings, add_counts, count_errors
+from .kernels import (
+    AlignmentScratch,
+    Scoring,
+    Strings,
+    TruePairs,
+    add_counts,
+    alignment_oracle,
+    best_between,
+    count_errors,
+)
 from .layout import Aligner, AlignmentLayout, pack_strings, string_at, strings_at
-from .oracles import TruePairs, alignment_oracle, best_between
 
 __all__ = ["AlignmentProblem", "check_examples", "dpsi_row"]
 

@@ -13,10 +13,9 @@ from ...engine.packed_problem import entries_per_row, sparse_rows
 from ...engine.rows import make_rows
 from ...search.limits import as_weights
 from ...utils.types import Bools, Floats, Ints, Ints32
-from .constraints import ChainConstraints, check_possible, forbidden_moves
 from .k_best import check_table, decode_k_best, make_k_best_scratch
 from .kernels import ChainScratch, decode_chains
-from .layout import ChainLayout, ChainModel
+from .layout import ChainConstraints, ChainLayout, ChainModel, check_possible, forbidden_moves
 from .state_kernels import ChainInputs, StateScratch, decode_states, score_labellings
 
 __all__ = ["NO_PAIRS", "ChainDecoder", "KBest", "make_scratch"]

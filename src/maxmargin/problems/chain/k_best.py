@@ -21,7 +21,7 @@ import numpy as np
 from ...jit.decorator import kernel
 from ...search.limits import MOST_TABLE_BYTES
 from ...search.modes import ADDITIVE, ERROR_COUNTS
-from ...search.ties import argmax
+from ...search.semiring import argmax
 from ...search.violation import plane_terms, plane_value
 from ...utils.types import Floats, Ints32
 from .kernels import add_loss, loss_of

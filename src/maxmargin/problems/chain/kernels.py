@@ -20,7 +20,7 @@ from ...engine.rows import add_scores, add_sparse_scores, write_pair, write_row
 from ...engine.steps.online_steps import SCALE, single_step
 from ...jit.decorator import kernel
 from ...jit.numba_patches import prefetch
-from ...search.ties import argmax
+from ...search.semiring import argmax
 from ...utils.types import Floats, Ints32
 
 # Weights that caches near the core hold: of more, those of the next token are prefetched.

@@ -11,9 +11,8 @@ from ...jit.decorator import kernel
 from ...search.distribution import Distribution, Tables
 from ...search.semiring import add_up, plus
 from ...utils.types import Bools, Floats, Ints
-from .constraints import check_possible
 from .decoder import ChainDecoder
-from .layout import ChainModel
+from .layout import ChainModel, check_possible
 from .state_kernels import ChainInputs, advance, score_moves, score_tokens
 
 __all__ = ["SUM_WORK", "ChainDistribution"]

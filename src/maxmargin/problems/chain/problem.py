@@ -45,12 +45,11 @@ from ...search.modes import (
 )
 from ...utils.types import Floats, Ints, Ints32
 from ...utils.validation import check_choice
-from .constraints import ChainConstraints
 from .costs import bounded_path, checked_costs
 from .decoder import NO_PAIRS, ChainDecoder, make_scratch, moves_work
 from .k_best import k_best_rows, make_k_best_scratch
 from .kernels import chain_online, chain_oracle
-from .layout import ChainLayout, LabelTuples, WeightOffsets
+from .layout import ChainConstraints, ChainLayout, LabelTuples, WeightOffsets
 from .state_kernels import (
     ChainInputs,
     score_moves,

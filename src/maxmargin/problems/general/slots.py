@@ -23,9 +23,9 @@ from ...core.cutting_planes import BoundedPlanes, Planes, difference, stack
 from ...core.formulation import Rescaling
 from ...core.problem import Problem
 from ...search.bounded_search import Candidate, Decoder, Violation, most_violated
+from ...search.k_best import Found, Region, k_best
 from ...search.limits import as_examples, as_weights
 from ...search.modes import ADDITIVE, BEST_NON_GOLD, search_mode
-from ...search.partition_k_best import Found, Region, k_best
 from ...utils.types import Floats, Ints
 from ...utils.validation import check_choice
 

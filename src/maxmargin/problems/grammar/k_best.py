@@ -1,8 +1,8 @@
-"""The k best derivations of a sentence, from a chart of best scores; see `lazy_k_best`.
+"""The k best derivations of a sentence, from a chart of best scores; see `search.k_best`.
 
 Places of the chart are ``(layer, start, end, symbol, level)``. Where derivations are ranked by a
 loss that does not add up, the level is the number of right nodes, and the chart that of
-`error_counts`; otherwise it is 0.
+`oracle.best_by_error_count`; otherwise it is 0.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ...core.formulation import Formulation
-from ...search.lazy_k_best import LazyRanking, Place, Way
+from ...search.k_best import LazyRanking, Place, Way
 from ...search.limits import as_weights
 from ...search.modes import error_count_terms
 from ...utils.types import Floats, Ints32
 from .data import GrammarDecoder, GrammarScratch, Nodes, Sentences, empty_nodes
-from .error_counts import ROUNDING, Lists, list_error_counts
 from .kernels import cell_of, count_right, fill_chart, lexical_rule, put_node
+from .oracle import ROUNDING, Lists, list_error_counts
 
 __all__ = ["GoldDerivation", "best_derivations", "best_rescaled_derivations"]
 

@@ -12,7 +12,7 @@ adds up over the nodes.
 
 Two searches here, each over all derivations: `fill_chart` with `recover` finds the best one, and
 with `fill_non_gold` the best but the gold one (what a list of the two best is needed for). Where
-the loss does not add up, `error_counts` searches.
+the loss does not add up, `oracle.best_by_error_count` searches.
 """
 
 from __future__ import annotations

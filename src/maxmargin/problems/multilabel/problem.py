@@ -31,15 +31,14 @@ from ...engine.packed_problem import (
 from ...engine.parallel.threads import each_range
 from ...engine.rows import Rows, add_scores
 from ...jit.decorator import kernel
+from ...search.k_best import Found, Region, k_best
 from ...search.limits import as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, ERROR_COUNTS, PREDICT, SearchMode, search_mode
-from ...search.partition_k_best import Found, Region, k_best
 from ...utils.types import Bools, Floats, Ints
 from ...utils.validation import check_choice
 from .costs import checked_costs, find_with_costs, flip_costs
 from .graph import LabelGraph, make_graph
-from .inference import find_labels
-from .losses import LOSSES, LabelLoss, label_loss, loss_of
+from .inference import LOSSES, LabelLoss, find_labels, label_loss, loss_of
 
 __all__ = ["MultilabelProblem", "label_scores", "predict_labels", "rank_labels"]
 

@@ -20,8 +20,7 @@ from ...search.limits import as_weights, check_number_of_weights
 from ...search.modes import ADDITIVE, search_mode
 from ...utils.types import Floats, Ints
 from ...utils.validation import check_choice
-from .average_precision import find_by_average_precision
-from .ndcg import find_by_ndcg, gain_tables, gains_of
+from .listwise import find_by_average_precision, find_by_ndcg, gain_tables, gains_of
 from .queries import (
     Queries,
     Ranked,

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...jit.decorator import kernel
-from ...search.ties import argmax
+from ...search.semiring import argmax
 from ...search.violation import plane_terms, violation
 from ...utils.types import Floats, Ints
 

@@ -14,9 +14,19 @@ from ...jit.decorator import kernel
 from ...search.limits import MOST_TABLE_BYTES
 from ...utils.types import Bools, Floats, Ints, Ints32
 from .kernels import score_tokens
-from .layout import SegmentLayout
+from .layout import Pieces, Segment, SegmentLayout
 
-__all__ = ["ANY", "INSIDE", "START", "FixedPieces", "RankScratch", "RankedPieces", "rank_segments"]
+__all__ = [
+    "ANY",
+    "INSIDE",
+    "START",
+    "FixedPieces",
+    "RankScratch",
+    "RankedPieces",
+    "best_without",
+    "list_chunks",
+    "rank_segments",
+]
 
 ANY, START, INSIDE = 0, 1, 2  # a piece may begin at a token, has to, or must not
 
@@ -194,3 +204,51 @@ def rank_segments(model, rows, offsets, w, allowed, begins, work, out):
                     before = work.opened.choice[t, label, rank]
                     rank = work.opened.rank[t, label, rank]
                     label = before
+
+
+def list_chunks(pieces: Pieces) -> list[Segment]:
+    """Start, stop and label of all pieces, those outside of segments too, from left to right."""
+    starts = np.flatnonzero(pieces.lengths > 0)
+    stops = starts + pieces.lengths[starts]
+    return list(zip(starts.tolist(), stops.tolist(), pieces.labels[starts].tolist(), strict=True))
+
+
+def best_without(
+    layout: SegmentLayout, w: Floats, token_scores: Floats, piece: Segment
+) -> list[Segment] | None:
+    """All pieces of the best segmentation that has not this one; None if there is no other.
+
+    ``token_scores`` has a row for each token and a column for each of `SegmentLayout.of_tokens`.
+    """
+    n, K, transitions = len(token_scores), layout.n_labels, layout.transitions(w)
+    sums = np.vstack([np.zeros(token_scores.shape[1]), np.cumsum(token_scores, axis=0)])
+    longest = [*layout.longest.tolist(), 1]
+    best = np.full((n + 1, K + 1), -np.inf)  # of the tokens before t, the last piece of label k
+    came_from = np.zeros((n + 1, K + 1, 2), np.int64)  # start of that piece, label before it
+    before = np.zeros((n + 1, K + 1))  # best score up to a piece of label k that starts at t
+    previous = np.full((n + 1, K + 1), -1)
+    for t in range(1, n + 1):
+        for k in range(K + 1):
+            for start in range(max(0, t - longest[k]), t):
+                if (start, t, k) == piece:
+                    continue
+                score = before[start, k] + sums[t, k] - sums[start, k]
+                if k < K:
+                    score += token_scores[start, K + 1 + k]
+                    score += layout.lengths(w, k)[t - start - 1]
+                    if layout.last_tokens:
+                        score += token_scores[t - 1, 2 * K + 1 + k]
+                if score > best[t, k]:
+                    best[t, k] = score
+                    came_from[t, k] = start, previous[start, k]
+        reached = best[t][:, None] + transitions
+        before[t], previous[t] = reached.max(axis=0), reached.argmax(axis=0)
+    label, t = int(np.argmax(best[n])), n
+    if best[n, label] == -np.inf:
+        return None
+    found: list[Segment] = []
+    while t > 0:
+        start, earlier = came_from[t, label].tolist()
+        found.append((start, t, label))
+        t, label = start, earlier
+    return found[::-1]

@@ -33,8 +33,7 @@ from .grid_parts_kernels import (
     parts_oracle,
     write_block_rows,
 )
-from .k_best import rank_labellings
-from .kernels import LabellingScratch, TreeShape
+from .kernels import LabellingScratch, TreeShape, rank_labellings
 from .labels import check_tree
 from .problem import TreeProblem, make_work
 

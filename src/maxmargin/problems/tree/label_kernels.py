@@ -1,4 +1,4 @@
-"""Trees of labels: potentials from the inputs, and labellings as sparse rows."""
+"""Trees of labels: potentials from the inputs, labellings as sparse rows, and sums over all."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from ...jit.decorator import kernel
 from ...search.modes import ADDITIVE
+from ...search.semiring import plus
 from .kernels import best_labelling, search_tree
 
 
@@ -109,3 +110,59 @@ def decode_labels(shape, rows, columns, w, allowed, work, labels):
                         work.unary[v, k] = -np.inf
         best_labelling(shape, work)
         labels[i] = work.path
+
+
+@kernel
+def label_tree_sums(shape, rows, columns, w, allowed, factor, soft, work, scratch, sums, totals):
+    """Sums over the labellings of every tree, of all and of those with a label at a node.
+
+    Scores count ``factor`` times. ``allowed`` is empty if all labels are. Out: ``sums[i, v, k]``
+    and ``totals[i]``, maxima or with ``soft`` logarithms of sums (Pearl 1988, belief propagation).
+    ``sent[v]`` is the message of v to its parent, ``given[v]`` that of the parent to v.
+    """
+    own, sent, given = scratch[0], scratch[1], scratch[2]
+    V = len(shape.order)
+    root = shape.order[0]
+    for i in range(len(totals)):
+        label_potentials(rows, columns, i, w, work)
+        for v in range(V):
+            for k in range(work.n_labels[v]):
+                own[v, k] = factor * work.unary[v, k]
+                if len(allowed) > 0 and not allowed[i, v, k]:
+                    own[v, k] = -np.inf
+                given[v, k] = 0.0
+        for t in range(V - 1, 0, -1):
+            v = shape.order[t]
+            p, K, start = shape.parent[v], work.n_labels[v], shape.table_start[v]
+            for kp in range(work.n_labels[p]):
+                total = -np.inf
+                for k in range(K):
+                    score = _below(shape, sent, v, k, -1, own[v, k])
+                    score += factor * work.tables[start + kp * K + k]
+                    total = plus(total, score, soft)
+                sent[v, kp] = total
+        for t in range(1, V):
+            v = shape.order[t]
+            p, K, start = shape.parent[v], work.n_labels[v], shape.table_start[v]
+            for k in range(K):
+                total = -np.inf
+                for kp in range(work.n_labels[p]):
+                    score = _below(shape, sent, p, kp, v, own[p, kp] + given[p, kp])
+                    score += factor * work.tables[start + kp * K + k]
+                    total = plus(total, score, soft)
+                given[v, k] = total
+        for v in range(V):
+            for k in range(work.n_labels[v]):
+                sums[i, v, k] = _below(shape, sent, v, k, -1, own[v, k] + given[v, k])
+        totals[i] = -np.inf
+        for k in range(work.n_labels[root]):
+            totals[i] = plus(totals[i], sums[i, root, k], soft)
+
+
+@kernel(inline=True)
+def _below(shape, sent, v, k, but, score):
+    """A score of label k at v with the messages of its children, but for one of them."""
+    for c in range(len(shape.parent)):
+        if shape.parent[c] == v and c != but:
+            score += sent[c, k]
+    return score

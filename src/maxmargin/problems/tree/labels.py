@@ -25,20 +25,28 @@ from ...engine.packed_problem import (
     sparse_row,
     sparse_rows,
 )
+from ...engine.parallel.threads import each_range
 from ...engine.rows import Rows, check_codes, rows_side_by_side
 from ...search.bounded_search import common_unit
+from ...search.distribution import Distribution, Tables
 from ...search.limits import as_weights, check_number_of_weights
 from ...search.modes import SearchMode
 from ...utils.sparse_format import check_sparse
 from ...utils.types import Bools, Floats, Ints
 from ...utils.validation import check_choice
-from .k_best import rank_labellings
-from .kernels import LabellingScratch, TreeShape
-from .label_kernels import decode_labels, label_oracle, label_potentials, write_label_rows
+from .kernels import LabellingScratch, TreeShape, rank_labellings
+from .label_kernels import (
+    decode_labels,
+    label_oracle,
+    label_potentials,
+    label_tree_sums,
+    write_label_rows,
+)
 from .problem import TreeProblem, make_work
 
 __all__ = [
     "LabelLayout",
+    "LabelTreeDistribution",
     "LabelTreeProblem",
     "decode_label_trees",
     "pack_columns",
@@ -411,3 +419,42 @@ def rank_label_trees(
             work.unary[~allowed[i]] = -np.inf
         ranked.append(rank_labellings(shape, work, k))
     return ranked
+
+
+class LabelTreeDistribution(Distribution):
+    """Labellings of the nodes of trees, with the labels that ``allowed`` marks.
+
+    That is an array of shape (n_examples, n_nodes, most labels of a node).
+    """
+
+    def __init__(
+        self, rows: Rows, layout: LabelLayout, w: Floats, allowed: Bools | None = None
+    ) -> None:
+        self.rows, self.layout = rows, layout
+        self.shape, self.columns, size = layout.shape_and_columns()
+        self.w = as_weights(w, size)
+        none = np.empty((0, 0, 0), bool)
+        self.allowed = none if allowed is None else np.ascontiguousarray(allowed, bool)
+
+    def sums(self, temperature: float, *, soft: bool) -> tuple[Tables, Floats]:
+        """See `Distribution`; labels that a node does not have are impossible."""
+        n, V, K = self.rows.n_rows, len(self.layout.parent), int(self.layout.n_labels.max())
+        found, totals = np.full((n, V, K), -np.inf), np.empty(n)
+
+        def add_up(first: int, end: int) -> None:
+            rows = self.rows._replace(indptr=self.rows.indptr[first : end + 1])
+            data = (self.shape, rows, self.columns, self.w, self.allowed[first:end])
+            into = self.layout.work(0), np.empty((3, V, K)), found[first:end], totals[first:end]
+            label_tree_sums(*data, 1.0 / temperature, soft, *into)
+
+        each_range(self.n_jobs, n, 10.0 * V * K * K, add_up)
+        return list(found), totals
+
+    def check_possible(self, example: int) -> None:
+        """See `Distribution`: every node has a label that is allowed."""
+        raise ValueError(f"example {example}: no labelling has allowed labels only")
+
+    def shown(self, tables: Tables) -> Any:
+        """For each node an array with the labels it has in columns."""
+        stacked = np.stack(tables)
+        return [stacked[:, v, :K] for v, K in enumerate(self.layout.n_labels.tolist())]

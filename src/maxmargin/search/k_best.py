@@ -1,20 +1,29 @@
-"""The k best derivations, lazily, from a chart of best scores.
+"""The k best outputs: from a chart of best scores, or by any search for the best one.
 
-A *place* of a chart is derived in one of several *ways*: a step and the places below it. Every
-place has a queue of ways, each with the ranks of its children's derivations; taking the best way
-out puts its neighbours in, whose children are derived further only then (Huang & Chiang 2005,
+`LazyRanking` derives a *place* of a chart in one of several *ways*: a step and the places below it.
+Every place has a queue of ways, each with the ranks of its children's derivations; taking the best
+way out puts its neighbours in, whose children are derived further only then (Huang & Chiang 2005,
 algorithm 3). Few places of a chart are ever asked for, so that this is plain Python on top of the
 compiled chart.
+
+`k_best` needs only a search for the best labelling of slots in a region of them. The outputs other
+than the best one of a region fall into regions again: they have its labels in the slots before s,
+and another label in slot s (Murty 1968, Lawler 1972).
 """
 
 from __future__ import annotations
 
 import heapq
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any, NamedTuple
 
-__all__ = ["LazyRanking", "Way"]
+import numpy as np
+
+from ..utils.types import Ints
+
+__all__ = ["LazyRanking", "Region", "Way", "k_best"]
 
 Place = tuple[Any, ...]
 
@@ -106,3 +115,38 @@ class LazyRanking(ABC):
         for child, rank in zip(way.children, way.ranks, strict=True):
             score += self.best_score(child) if rank == 0 else self.score(child, rank)
         return float(score)
+
+
+class Region(NamedTuple):
+    """Labellings whose first slots have the labels ``fixed``, and the next none of ``excluded``."""
+
+    fixed: Ints
+    excluded: tuple[int, ...]
+
+
+Found = tuple[Ints, float]
+
+
+def k_best(find: Callable[[list[Region]], list[Found | None]], k: int) -> list[Found]:
+    """The k labellings of the largest scores, best first; fewer if there are fewer.
+
+    ``find`` returns the best labelling of each region with its score, None where there is none.
+    """
+    heap: list[tuple[float, int, Ints, Region]] = []
+    numbers = count()  # ties go to what was found first
+    regions, ranked = [Region(np.empty(0, np.int64), ())], list[Found]()
+    while True:
+        for region, found in zip(regions, find(regions), strict=True):
+            if found is not None:
+                heapq.heappush(heap, (-found[1], next(numbers), found[0], region))
+        if not heap:
+            return ranked
+        negative, _, labels, region = heapq.heappop(heap)
+        ranked.append((labels, -negative))
+        if len(ranked) == k:
+            return ranked
+        first, chosen = len(region.fixed), labels.tolist()
+        regions = [
+            Region(labels[:s], (chosen[s], *(region.excluded if s == first else ())))
+            for s in range(first, len(labels))
+        ]

@@ -1,6 +1,7 @@
-"""The most violated ranking for the loss 1 - NDCG@k.
+"""The most violated ranking for losses of whole lists: 1 - NDCG@k, and 1 - average precision.
 
-Problem solved, for one query: the ranking that maximises
+Average precision, as in SVM-map, is searched by `search.average_precision`. For NDCG the problem
+solved, for one query, is the ranking that maximises
 
     1 - (sum over the first k places p of discount_p gain(document there)) / ideal
       + unit (sum over swapped pairs of s_worse - s_better).
@@ -24,10 +25,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ...jit.decorator import kernel
+from ...search.average_precision import harmonic_numbers, place_negatives, write_swaps
 from ...utils.types import Floats, Ints
 from .queries import Queries, Ranked, count_swaps
 
-__all__ = ["GainTables", "find_by_ndcg", "gain_tables", "gains_of"]
+__all__ = ["GainTables", "find_by_average_precision", "find_by_ndcg", "gain_tables", "gains_of"]
 
 MOST_STATES = 2**21  # of the dynamic programme
 MOST_ASSIGNED = 2000  # documents: their assignment may take a minute
@@ -287,3 +289,44 @@ def _write_order(order, state, n_places, grades, n_grades, work, spare):
         work.n_placed[g] -= 1
         order[place] = work.by_grade[work.bounds[g] + work.n_placed[g]]
         state -= work.strides[g]
+
+
+def find_by_average_precision(
+    queries: Queries, examples: Ints, ranked: Ranked, losses: Floats
+) -> None:
+    """Counts and losses of the most violated ranking of each listed query."""
+    longest = int(np.diff(ranked.starts).max(initial=0))
+    documents, places = np.empty(longest, np.int64), np.empty(longest + 2, np.int64)
+    sums, harmonic = np.empty(longest + 1), harmonic_numbers(longest)
+    _rank_by_precision(queries, examples, ranked, harmonic, documents, sums, places, losses)
+
+
+@kernel(allocates=False)
+def _rank_by_precision(queries, examples, ranked, harmonic, documents, sums, places, losses):
+    """See `find_by_average_precision`; ``documents``, ``sums`` and ``places`` are scratch."""
+    for r in range(len(examples)):
+        q, start = examples[r], ranked.starts[r]
+        first, m = queries.offsets[q], ranked.starts[r + 1] - start
+        losses[r] = 0.0
+        counts = ranked.counts[start : start + m]
+        if queries.units[q] == 0.0:
+            counts[:] = 0.0
+            continue
+        scores, order = ranked.scores[start : start + m], ranked.order[start : start + m]
+        grades = queries.grades[first : first + m]
+        n_relevant = 0
+        for d in range(m):
+            n_relevant += grades[d]
+        relevant, others = documents[:n_relevant], documents[n_relevant:m]
+        k, j = 0, 0
+        sums[0] = 0.0
+        for d in order:
+            if grades[d] == 1:
+                relevant[k] = d
+                sums[k + 1] = sums[k] + scores[d]
+                k += 1
+            else:
+                others[j] = d
+                j += 1
+        losses[r] = place_negatives(scores, relevant, others, harmonic, sums, places)
+        write_swaps(relevant, others, places, 1.0, counts)
