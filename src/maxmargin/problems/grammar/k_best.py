@@ -55,7 +55,8 @@ def best_derivations(
     work = decoder.scratch(n, len(sentences.view_sizes))
     if gold_label is not None:
         work.gold_label[:] = gold_label[: len(work.gold_label)]
-    fill_chart(decoder.grammar.arrays, sentences, first, n, w, work.gold_label, unit, work)
+    arrays = decoder.grammar.arrays
+    fill_chart(arrays, sentences, first, n, w, work.gold_label, unit, False, work)
     search = _Search(decoder, sentences, int(first), n, w, work, unit)
     return search.best(k, np.zeros(1), np.ones(1))
 

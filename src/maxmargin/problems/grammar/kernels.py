@@ -23,6 +23,8 @@ from ...jit.decorator import kernel
 from ...search.semiring import plus
 from .features import add_span_scores, span_score
 
+ANY_LABEL = -2  # as the true label of a span: none is wrong there
+
 
 @kernel
 def cell_of(start, end, n):
@@ -31,11 +33,12 @@ def cell_of(start, end, n):
 
 
 @kernel
-def fill_chart(grammar, sentences, first, n, w, gold_label, unit, work):
+def fill_chart(grammar, sentences, first, n, w, gold_label, unit, soft, work):
     """Best scores of all symbols over all spans, into ``work.low`` and ``work.top``.
 
-    ``gold_label[cell]`` is the label of the true node of that span, -1 if there is none; every
-    node with another label adds ``unit``. ``work.live`` lists, for each span, the symbols that can
+    With ``soft`` logarithms of sums over all derivations instead of maxima. ``gold_label[cell]`` is
+    the label of the true node of that span, -1 if there is none; every node with another label adds
+    ``unit``, except where it is ANY_LABEL. ``work.live`` lists, for each span, the symbols that can
     be derived and that begin a binary rule.
     """
     K = len(grammar.start)
@@ -63,11 +66,13 @@ def fill_chart(grammar, sentences, first, n, w, gold_label, unit, work):
                     for r in range(grammar.left_ptr[B], grammar.left_ptr[B + 1]):
                         score = left_score + right_scores[grammar.right[r]] + w[r]
                         A = grammar.parent[r]
-                        if score > scores[A]:
+                        if soft:
+                            scores[A] = plus(scores[A], score, True)
+                        elif score > scores[A]:
                             scores[A] = score
             if len(sentences.view_sizes) > 0:
                 add_span_scores(grammar, sentences, first, n, start, end, w, work.features, scores)
-            _fill_top(grammar, w, gold_label[cell], unit, scores, top[cell])
+            _fill_top(grammar, w, gold_label[cell], unit, soft, scores, top[cell])
             list_live(grammar, top[cell], cell, work)
 
 
@@ -83,8 +88,10 @@ def list_live(grammar, top, cell, work):
 
 
 @kernel
-def _fill_top(grammar, w, gold, unit, low, top):
+def _fill_top(grammar, w, gold, unit, soft, low, top):
     """Scores with at most one unary rule, from those without."""
+    if gold == ANY_LABEL:
+        unit = 0.0
     for A in range(len(top)):
         best = low[A]
         if grammar.symbol_label[A] != gold:
@@ -93,8 +100,7 @@ def _fill_top(grammar, w, gold, unit, low, top):
             score = low[grammar.unary_bottom[u]] + w[grammar.first_unary + u]
             if grammar.unary_label[u] != gold:
                 score += unit
-            if score > best:
-                best = score
+            best = plus(best, score, soft)
         top[A] = best
 
 
@@ -102,7 +108,7 @@ def _fill_top(grammar, w, gold, unit, low, top):
 def fill_outside(grammar, n, w, spans, soft, work):
     """Best scores of what is around a symbol over a span, after `fill_chart` without loss.
 
-    With ``soft`` logarithms of sums instead of maxima, after `inside`.
+    With ``soft`` logarithms of sums instead of maxima, as `fill_chart` was called.
     ``spans[cell, A]`` is the span score of A there, an array without rows where there are none.
     """
     K = len(grammar.start)
@@ -378,7 +384,7 @@ def parse_sentences(grammar, sentences, begin, end, w, work, found, kept, scores
     for i in range(begin, end):
         first = sentences.offsets[i]
         n = sentences.offsets[i + 1] - first
-        fill_chart(grammar, sentences, first, n, w, work.gold_label, 0.0, work)
+        fill_chart(grammar, sentences, first, n, w, work.gold_label, 0.0, False, work)
         root, scores[i - begin] = best_root(grammar, w, work.top, n)
         if root >= 0:
             label = work.gold_label

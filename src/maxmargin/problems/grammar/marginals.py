@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...jit.decorator import kernel
 from ...search.limits import as_weights
-from ...search.semiring import plus
-from ...utils.types import Bools, Floats
+from ...utils.types import Floats
 from .data import GrammarDecoder, GrammarScratch, Sentences
-from .features import add_span_scores
-from .kernels import cell_of, fill_outside, list_live, span_scores
+from .kernels import ANY_LABEL, cell_of, fill_chart, fill_outside, span_scores
 
 __all__ = ["ConstituentDistribution", "Span"]
 
@@ -68,12 +65,8 @@ class ConstituentDistribution:
         n = self._length(i)
         chart = self._chart(n)
         best = self._inside(i, self.w, chart, soft=False)
-        found = {}
-        for span in spans:
-            label, start, end = span
-            banned = (int(cell_of(start, end, n)), self.labels.index(label))
-            found[span] = best - self._inside(i, self.w, chart, soft=False, banned=banned)
-        return found
+        others = (self._inside(i, self.w, chart, soft=False, without=span) for span in spans)
+        return {span: best - other for span, other in zip(spans, others, strict=True)}
 
     def _length(self, i: int) -> int:
         """Words of sentence i."""
@@ -84,70 +77,22 @@ class ConstituentDistribution:
         return self.decoder.scratch(n, len(self.sentences.view_sizes), outside=outside)
 
     def _inside(
-        self,
-        i: int,
-        w: Floats,
-        chart: GrammarScratch,
-        *,
-        soft: bool,
-        banned: tuple[int, int] = (-1, 0),
+        self, i: int, w: Floats, chart: GrammarScratch, *, soft: bool, without: Span | None = None
     ) -> float:
-        """Fill the chart but for ``around``; the sum over all trees.
-
-        No constituent with the second number's label is over the cell of the first.
-        """
-        cell, label = banned
-        masks: tuple[Bools, Bools] = (
-            np.ascontiguousarray(self.by_symbol[:, label]),
-            np.ascontiguousarray(self.by_unary[:, label]),
-        )
-        first, n = int(self.sentences.offsets[i]), self._length(i)
-        data = (self.grammar.arrays, self.sentences, first, n, w, soft, cell, *masks)
-        return float(inside(*data, chart))
-
-
-@kernel
-def inside(grammar, sentences, first, n, w, soft, cell_without, symbols, unaries, work):
-    """Sums of the derivations of all symbols over all spans, as `fill_chart` fills them.
-
-    ``low`` without and ``top`` with unary rules: maxima of scores, or with ``soft`` logarithms of
-    sums of their exponentials. Over the cell ``cell_without`` there are none of the ``symbols``
-    without a unary rule, and none of the ``unaries``. Returns the sum over whole derivations.
-    """
-    K, low, top, features = len(grammar.start), work.low, work.top, work.features
-    for width in range(1, n + 1):
-        for start in range(n - width + 1):
-            end = start + width
-            cell = cell_of(start, end, n)
-            scores = low[cell]
-            scores[:] = -np.inf
-            terminal = sentences.terminals[first + start]
-            if width == 1 and terminal >= 0:
-                for x in range(grammar.lexical_ptr[terminal], grammar.lexical_ptr[terminal + 1]):
-                    scores[grammar.lexical_symbol[x]] = w[grammar.first_lexical + x]
-            for split in range(start + 1, end):
-                left_scores = top[cell_of(start, split, n)]
-                right_scores = top[cell_of(split, end, n)]
-                left_cell = cell_of(start, split, n)
-                for b in range(work.n_live[left_cell]):
-                    B = work.live[left_cell, b]
-                    for r in range(grammar.left_ptr[B], grammar.left_ptr[B + 1]):
-                        A, right_score = grammar.parent[r], right_scores[grammar.right[r]]
-                        if right_score > -np.inf:
-                            score = left_scores[B] + right_score + w[r]
-                            scores[A] = plus(scores[A], score, soft)
-            if len(sentences.view_sizes) > 0:
-                add_span_scores(grammar, sentences, first, n, start, end, w, features, scores)
-            for A in range(K):
-                total = -np.inf if cell == cell_without and symbols[A] else scores[A]
-                for u in range(grammar.unary_ptr[A], grammar.unary_ptr[A + 1]):
-                    if not (cell == cell_without and unaries[u]):
-                        score = scores[grammar.unary_bottom[u]] + w[grammar.first_unary + u]
-                        total = plus(total, score, soft)
-                top[cell, A] = total
-            list_live(grammar, top[cell], cell, work)
-    total = -np.inf
-    for A in range(K):
-        if grammar.start[A] >= 0:
-            total = plus(total, top[cell_of(0, n, n), A] + w[grammar.start[A]], soft)
-    return total
+        """Fill the chart but for ``around``; the sum over all trees, or those without a span."""
+        arrays, n, unit = self.grammar.arrays, self._length(i), 0.0
+        chart.gold_label[:] = ANY_LABEL
+        if without is not None:  # as the one wrong label there, and that is forbidden
+            label, start, end = without
+            at = self.labels.index(label)
+            arrays = arrays._replace(
+                symbol_label=self.by_symbol[:, at].astype(np.int32),
+                unary_label=self.by_unary[:, at].astype(np.int32),
+            )
+            chart.gold_label[cell_of(start, end, n)] = 0
+            unit = -np.inf
+        first = int(self.sentences.offsets[i])
+        fill_chart(arrays, self.sentences, first, n, w, chart.gold_label, unit, soft, chart)
+        roots = np.flatnonzero(arrays.start >= 0)
+        totals = chart.top[cell_of(0, n, n), roots] + w[arrays.start[roots]]
+        return float((np.logaddexp if soft else np.maximum).reduce(totals, initial=-np.inf))

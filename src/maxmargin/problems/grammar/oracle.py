@@ -236,7 +236,7 @@ def list_error_counts(grammar, sentences, first, n, gold, base, w, needed, every
     They have ``every`` number of right nodes, or those that may matter to the best derivation.
     """
     n_cells = n * (n + 1) // 2
-    fill_chart(grammar, sentences, first, n, w, work.gold_label, 0.0, work)
+    fill_chart(grammar, sentences, first, n, w, work.gold_label, 0.0, False, work)
     spans = span_scores(grammar, sentences, first, n, w, work.features)
     fill_outside(grammar, n, w, spans, False, work)
     inside = np.empty(n_cells, np.int64)
@@ -306,7 +306,7 @@ def grammar_oracle(grammar, sentences, gold, examples, w, mode, zero_one, work, 
         gold_score = score_nodes(grammar, sentences, first, n, gold, base, w, work)
         violated = False
         if mode.kind == BEST_NON_GOLD:
-            fill_chart(grammar, sentences, first, n, w, gold_label, 0.0, work)
+            fill_chart(grammar, sentences, first, n, w, gold_label, 0.0, False, work)
             root, score = fill_non_gold(grammar, sentences, first, gold, base, n, w, work)
             violated = violation(1.0, score - gold_score, mode) > 0.0
             if violated:
@@ -315,7 +315,7 @@ def grammar_oracle(grammar, sentences, gold, examples, w, mode, zero_one, work, 
                 )
         else:
             unit = 1.0 / (2 * n - 1)
-            fill_chart(grammar, sentences, first, n, w, gold_label, unit, work)
+            fill_chart(grammar, sentences, first, n, w, gold_label, unit, False, work)
             root, score = best_root(grammar, w, work.top, n)
             recover(grammar, sentences, first, n, w, gold_label, unit, root, gold, -1, work, found)
             violated = not is_same(found, gold, base, n)
