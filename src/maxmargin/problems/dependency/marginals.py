@@ -17,7 +17,7 @@ from ...utils.types import Bools, Floats
 from .decoder import ARC_WORK, DependencyDecoder, check_possible, sentence_scores
 from .features import TokenFields
 from .kernels import make_work
-from .trees import COMPLETE_LEFT, COMPLETE_RIGHT, OPEN_LEFT, OPEN_RIGHT, edmonds
+from .trees import COMPLETE_LEFT, COMPLETE_RIGHT, OPEN_LEFT, OPEN_RIGHT, edmonds, fill_spans
 
 __all__ = ["TreeDistribution"]
 
@@ -98,27 +98,13 @@ class TreeDistribution(Distribution):
 def projective_sums(scores, n, single_root, soft, sums):
     """Sums over projective trees with each arc, into ``sums[h, m]``; returns that over all.
 
-    Inside and outside scores of the spans of Eisner's algorithm; see `eisner` for what they are.
+    Inside and outside scores of the spans of Eisner's algorithm (`trees.fill_spans`).
     Every tree has one derivation, so that sums count it once. Time O(n^3).
     """
-    chart = np.full((4, n + 1, n + 1), -np.inf)
+    chart = np.empty((4, n + 1, n + 1))
+    fill_spans(scores, n, single_root, soft, chart)
     right, left = chart[COMPLETE_RIGHT], chart[COMPLETE_LEFT]
     open_right, open_left = chart[OPEN_RIGHT], chart[OPEN_LEFT]
-    for i in range(n + 1):
-        right[i, i] = left[i, i] = 0.0
-    for width in range(1, n + 1):
-        for i in range(n + 1 - width):
-            j = i + width
-            halves = -np.inf
-            for k in range(i, i + 1 if i == 0 and single_root else j):
-                halves = plus(halves, right[i, k] + left[k + 1, j], soft)
-            open_right[i, j] = halves + scores[i, j]
-            if i > 0:
-                open_left[i, j] = halves + scores[j, i]
-            for k in range(i + 1, j + 1):
-                right[i, j] = plus(right[i, j], open_right[i, k] + right[k, j], soft)
-            for k in range(i, j):
-                left[i, j] = plus(left[i, j], left[i, k] + open_left[k, j], soft)
     around = np.full((4, n + 1, n + 1), -np.inf)
     around[COMPLETE_RIGHT, 0, n] = 0.0
     for width in range(n, 0, -1):

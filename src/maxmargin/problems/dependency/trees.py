@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...jit.decorator import kernel
+from ...search.semiring import plus
 from ...utils.types import Bools, Ints, Ints32
 
 __all__ = ["crossing_trees", "projectivised"]
@@ -30,15 +31,28 @@ def eisner(scores, n, single_root, chart, stack, heads):
     """Best projective tree into heads[1 : n + 1]; returns its score.
 
     ``scores[h, m]`` is the score of an arc, -inf where forbidden; ``chart`` (4, n + 1, n + 1) and
-    ``stack`` are scratch. Time O(n^3): rows are finished from the last node to the first, and each
-    finished span is pushed to all larger ones, which keeps the inner loops contiguous. Until arcs
-    are added, the open spans hold the best pair of halves.
+    ``stack`` are scratch.
+    """
+    fill_spans(scores, n, single_root, False, chart)
+    total = chart[COMPLETE_RIGHT, 0, n]
+    if total > -np.inf:
+        _trace(chart, n, single_root, stack, heads)
+    return total
+
+
+@kernel
+def fill_spans(scores, n, single_root, soft, chart):
+    """Best scores of all spans, or with ``soft`` logarithms of the sums over what is in them.
+
+    Time O(n^3): rows are finished from the last node to the first, and each finished span is pushed
+    to all larger ones, which keeps the inner loops contiguous. Until arcs are added, the open spans
+    hold the best pair of halves.
     """
     right, left = chart[COMPLETE_RIGHT], chart[COMPLETE_LEFT]
     open_right, open_left = chart[OPEN_RIGHT], chart[OPEN_LEFT]
     for i in range(n, -1, -1):
         for j in range(i, n + 1):
-            open_right[i, j] = right[i, j] = left[i, j] = -np.inf
+            open_right[i, j] = open_left[i, j] = right[i, j] = left[i, j] = -np.inf
         right[i, i] = left[i, i] = 0.0
         for j in range(i, n + 1):
             if j > i:
@@ -46,21 +60,18 @@ def eisner(scores, n, single_root, chart, stack, heads):
                 arc = halves + scores[i, j]
                 open_right[i, j] = arc
                 for q in range(j, n + 1):
-                    right[i, q] = max(right[i, q], arc + right[j, q])
+                    right[i, q] = plus(right[i, q], arc + right[j, q], soft)
                 if i > 0:
                     arc = halves + scores[j, i]
                     open_left[i, j] = arc
-                    done = max(left[i, j], arc)
+                    done = plus(left[i, j], arc, soft)
                     left[i, j] = done
                     for q in range(j + 1, n + 1):
-                        left[i, q] = max(left[i, q], done + open_left[j, q])
+                        left[i, q] = plus(left[i, q], done + open_left[j, q], soft)
             if i > 0 or j == 0 or not single_root:
                 done = right[i, j]
                 for q in range(j + 1, n + 1):
-                    open_right[i, q] = max(open_right[i, q], done + left[j + 1, q])
-    if right[0, n] > -np.inf:
-        _trace(chart, n, single_root, stack, heads)
-    return right[0, n]
+                    open_right[i, q] = plus(open_right[i, q], done + left[j + 1, q], soft)
 
 
 @kernel
