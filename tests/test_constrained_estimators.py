@@ -275,7 +275,7 @@ def test_taggers_take_over_the_features_of_a_prior():
         clone(model).fit([[["the"], ["zebra"]]], [["D", "X"]], prior=prior)
     with pytest.raises(ValueError, match="the same boundary_weights"):
         mm.SequenceTagger(boundary_weights=True).fit(SENTENCES, TAGS, prior=prior)
-    with pytest.raises(ValueError, match=r"made with order=1, .* and no transition features"):
+    with pytest.raises(ValueError, match=r"made with order=.*: 1, .* and no transition features"):
         mm.SequenceTagger(order=2).fit(SENTENCES, TAGS, prior=prior)
     with pytest.raises(ValueError, match="a prior is for labels that are all known"):
         clone(model).fit([[["the"], ["cat"]]], [["D", None]], prior=prior)
