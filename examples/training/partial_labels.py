@@ -41,8 +41,9 @@ for name, values in scores.items():
     print(f"{name}:", *(f"{value:.3f}" for value in values))
 
 # %%
-# Labels spread over all words are worth more: images without a label still show what digits look
-# like beside known ones. A set such as ``{3, 8}`` is possible, too: "one of these".
+# Where most are missing, labels spread over all words are worth more: images without a label still
+# show what digits look like beside known ones. A set such as ``{3, 8}`` is possible, too: "one of
+# these".
 
 figure, axes = plt.subplots(figsize=(6.5, 4), layout="constrained")
 for name, values in scores.items():
