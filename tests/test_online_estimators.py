@@ -224,7 +224,7 @@ def test_bad_calls(iris):
     tagger.partial_fit([np.eye(2)], [["a", "b"]])
     with pytest.raises(ValueError, match=r"sequence 0, token 1: label 'c' is not known"):
         tagger.partial_fit([np.eye(2)], [["a", "c"]])
-    with pytest.raises(ValueError, match="the model was made with order=.'transitions': 1"):
+    with pytest.raises(ValueError, match=r"the model was made with order=.'transitions': 1"):
         tagger.set_params(order=2).partial_fit([np.eye(2)], [["a", "b"]])
     assert hasattr(mm.MulticlassSVM(solver=SGD()), "partial_fit")
     assert not hasattr(mm.MulticlassSVM(), "partial_fit")
