@@ -91,7 +91,7 @@ def test_blosum62_is_the_published_table():
 
 
 def test_unknown_letters_score_nothing(fitted):
-    with pytest.warns(UserWarning, match="1 letters are unknown.*'X'"):
+    with pytest.warns(UserWarning, match="letters unknown to the model .* 1 in all, .*'X'"):
         pairs = fitted.align([("AXT", "AT")])[0]
     assert pairs.tolist() == [[0, 0], [2, 1]]
 

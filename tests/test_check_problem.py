@@ -217,9 +217,9 @@ MISTAKES = {
     # joint_feature
     "features of the state": (
         {"most_violated": remembers_the_search, "joint_feature": features_of_state},
-        "joint_feature.*a second time",
+        "joint_feature.*when called again",
     ),
-    "noisy features": ({"joint_feature": noisy_features}, "joint_feature.*a second time"),
+    "noisy features": ({"joint_feature": noisy_features}, "joint_feature.*when called again"),
     "some features are too few": ({"joint_feature": short_features}, "returned 11 features"),
     "some features are too many": ({"joint_feature": long_features}, "returned 13 features"),
     "features are counted from 1": ({"joint_feature": numbers_from_one}, "returned index 12"),

@@ -102,7 +102,7 @@ def test_module_can_be_run():
 def test_train_reports_the_certificate(folder, capsys):
     data = write_corpus(folder / "few.txt", 5)
     model = folder / "few.mm"
-    assert main(["train", "tag", str(data), "-o", str(model), "--templates", "words"]) == 0
+    assert main(["train", "tag", str(data), "-o", str(model), "--features", "words"]) == 0
     printed = capsys.readouterr()
     assert "certified gap" in printed.out and str(model) in printed.out
     assert "5 sequences" in printed.err and "passes" in printed.err
@@ -148,7 +148,7 @@ def test_evaluate_counts_unknown_labels(tagger, folder, capsys):
     assert main(["evaluate", tagger, str(data)]) == 0
     printed = capsys.readouterr()
     assert "label 'B-ODD' is unknown to the model: 1 counted as wrong" in printed.out
-    assert "the model knows none of the labels of this file" in printed.err
+    assert "the model knows none of the labels in this file" in printed.err
     assert "trained on B-NP" in printed.err
 
 
@@ -158,7 +158,7 @@ def test_label_column_and_template_file(folder, capsys):
     templates = folder / "templates.txt"
     templates.write_text("# the word\nw[0]\n\nsuffix1(w[0])\n")
     model = folder / "first.mm"
-    arguments = ["--label-column", "0", "--templates", str(templates), "-q"]
+    arguments = ["--label-column", "0", "--features", str(templates), "-q"]
     assert main(["train", "tag", str(data), "-o", str(model), *arguments]) == 0
     assert mm.load(model).features_.templates_ == ["w[0]", "suffix1(w[0])"]
     assert main(["evaluate", str(model), str(data), "--json"]) == 0
@@ -222,7 +222,7 @@ def test_errors_name_file_and_line(tagger, classifier, folder, capsys):
     templates.write_text("w[0]\nw[\n")
     corpus = write_corpus(folder / "ok.txt", 3)
     check_error(
-        ["train", "tag", str(corpus), "-o", model, "--templates", str(templates)],
+        ["train", "tag", str(corpus), "-o", model, "--features", str(templates)],
         r".*bad-templates\.txt:2: ",
         capsys,
     )
@@ -242,8 +242,8 @@ def test_errors_name_the_file(tagger, classifier, digits, folder, capsys):
         [*train, corpus, "-o", model, "--label-column", "5"], r".*no label column 5", capsys
     )
     check_error(
-        ["train", "multiclass", digits[0], "-o", model, "--templates", "ner"],
-        "--templates is for the tasks 'tag' and 'segment' only",
+        ["train", "multiclass", digits[0], "-o", model, "--features", "ner"],
+        "--features is for the tasks 'tag' and 'segment' only",
         capsys,
         2,
     )
@@ -265,7 +265,7 @@ def test_models_without_a_command_line_are_refused(command, tmp_path, capsys):
     mm.SetMatcher().fit([np.eye(2)[:, :, None]], [[0, 1]]).save(path)
     (tmp_path / "test.txt").write_text("cats N\n")
     assert main([command, str(path), str(tmp_path / "test.txt")]) != 0
-    assert "matcher.mm: a SetMatcher is used from Python" in capsys.readouterr().err
+    assert "matcher.mm: a SetMatcher can be used from Python only" in capsys.readouterr().err
 
 
 def test_model_of_vectors_is_refused(folder, capsys):

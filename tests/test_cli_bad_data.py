@@ -27,21 +27,21 @@ BAD = [
     ("depend", GOOD + words((0, "root"), (3, "obj")), "data:5: the head is '3', expected a number"),
     ("depend", GOOD + words((0, "r"), (3, "x"), (2, "x")), "data:4: the heads of word 2 run in"),
     ("depend", GOOD + words((0, "root"), (0, "root")), "data:4: 2 words hang on the root"),
-    ("depend", GOOD + "1\ta\n", "data:4: expected 10 columns"),
+    ("depend", GOOD + "1\ta\n", "data:4: expected the 10 columns"),
     # multilabel
     ("multilabel", "1,2 1:1\n1,1 1:2\n", "data:2: expected different labels"),
     ("multilabel", "1,2 1:1\n1,a 1:2\n", "data:2: expected a label that is a number"),
     ("multilabel", "1,2 1:1\n3 qid:1 1:2\n", "data:2: expected qid: on every line or on none"),
     # ordinal
-    ("ordinal", "low 1:1\nbad 1:2\n", "data:2: the grade 'bad' is none of --grades"),
-    ("ordinal", "1 1:1\n2 1:2\n", "data:1: the grade 1 is none of --grades"),
+    ("ordinal", "low 1:1\nbad 1:2\n", "data:2: the grade 'bad' is not one of those of --grades"),
+    ("ordinal", "1 1:1\n2 1:2\n", "data:1: the grade 1 is not one of those of --grades"),
     # rank
     ("rank", "1 qid:1 1:1\n2 1:2\n", "data:2: expected qid: on every line"),
     ("rank", "1 1:1\n2 1:2\n", "data: this is an svmlight file, expected svmlight with queries"),
     ("rank", "a qid:1 1:1\nb qid:1 1:2\n", "data:1: the relevance is 'a', expected a number"),
     ("rank", "1 qid:x 1:1\n2 qid:1 1:2\n", "data:1: expected a whole number after qid:"),
     # measure
-    ("measure", "# two\n1 1:1\n2 1:2\n3 1:3\n", "data:4: the class 3 is one of 3, expected 2"),
+    ("measure", "# two\n1 1:1\n2 1:2\n3 1:3\n", "data:4: found a third class, 3"),
     ("measure", "1 1:1\n1 1:2\n", "data: all labels are 1"),
     # parse
     ("parse", "(S (NN a))\n(S (NP (NN a) (VP (VBD b)))\n", "data:2: a bracket that is opened here"),
@@ -49,7 +49,7 @@ BAD = [
     ("parse", "(S (NP (NN a)))\n(S (NP the cat))\n", "data:2: the word 'the' below 'NP'"),
     # align
     ("align", ">a\nAC-T\n>b\nACG\n", "data:3: b has 3 columns, but a has 4"),
-    ("align", "# 1\n>a\nAC\n>b\nAC\n# 2\n>c\nAC\n", "data:7: c stands alone"),
+    ("align", "# 1\n>a\nAC\n>b\nAC\n# 2\n>c\nAC\n", "data:7: c is the only sequence"),
     ("align", ">a\nAC\n>b\n--\n", "data:3: b has no letters, only gaps"),
     ("align", ">a\nAC\n>b\nA5\n", "data:4: expected letters and gaps, found '5'"),
     # label-tree
@@ -64,7 +64,7 @@ BAD = [
     ("label-tree", "1 0 A 1:1\n2 5 B\n", "data:2: the head is 5, expected a number from 0 to 2"),
     ("label-tree", "1 0 A 1:1\n2 0 B\n", "data:1: 2 nodes have the head 0, expected one root"),
     ("label-tree", "1 0 A 1:1\n2 3 B\n3 2 B\n", "data:2: the heads of this node run in a circle"),
-    ("label-tree", "1 0 A 1:1\n2 1 B\n", "data: every node has a single label"),
+    ("label-tree", "1 0 A 1:1\n2 1 B\n", "data: every node has only one label"),
 ]
 
 
@@ -82,15 +82,14 @@ def test_training_files(task, text, message, tmp_path, monkeypatch, capsys):
     [
         ("segment", ["--max-segment-length", "0"], None),
         ("depend", ["--hash-bits", "50"], "--hash-bits must be from 8 to 30, got 50"),
-        ("ordinal", ["--grades", "a"], "--grades must be 2 different ones or more"),
-        ("ordinal", ["--grades", "a,,b"], "--grades must be 2 different ones or more"),
-        ("rank", ["--k", "5"], "--k of rank is of use with --loss ndcg only"),
-        ("measure", ["--measure", "odd"], "measure must be one of"),
-        ("measure", ["--measure", "precision_at_k"], "--measure precision_at_k needs"),
-        ("measure", ["--loss", "f1"], "--loss is not for the task 'measure'"),
-        ("multilabel", ["--loss", "hinge"], "--loss of multilabel must be hamming or f1"),
+        ("ordinal", ["--grades", "a"], "--grades must be at least 2 different names"),
+        ("ordinal", ["--grades", "a,,b"], "--grades must be at least 2 different names"),
+        ("rank", ["--k", "5"], "--k of rank requires --loss ndcg"),
+        ("measure", ["--measure", "precision_at_k"], "--k must be a whole number >= 1"),
+        ("measure", ["--loss", "f1"], "the task 'measure' has no --loss"),
+        ("multilabel", ["--loss", "hinge"], "--loss of multilabel must be hamming, f1 or"),
         ("tag", ["--grades", "a,b"], "--grades is for the task 'ordinal' only"),
-        ("rank", ["--intercept"], "--intercept is for the tasks 'tag', 'segment'"),
+        ("rank", ["--fit-intercept"], "--fit-intercept is for the tasks 'tag', 'segment'"),
     ],
 )
 def test_options(task, options, message, tmp_path, monkeypatch, capsys):
@@ -108,12 +107,24 @@ def test_options(task, options, message, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("task", "text", "message"),
     [
-        ("rank", "1 qid:1 1:1\n-1 qid:1 1:1\n", "data:2: a relevance below 0, of which NDCG"),
-        ("ordinal", "# a\nlow 1:1\nnone 1:1\n", "data:3: the grade 'none' is none of the model"),
-        ("measure", "1 1:1\n5 1:1\n", "data:2: the class 5 is none of [-1, 1]"),
-        ("measure", "1 1:1\n1 1:1\n", "data: all rows are of one class"),
+        ("rank", "1 qid:1 1:1\n-1 qid:1 1:1\n", "data:2: the relevance is negative, but NDCG"),
+        (
+            "ordinal",
+            "# a\nlow 1:1\nnone 1:1\n",
+            "data:3: the grade 'none' is not one of those of the model",
+        ),
+        (
+            "measure",
+            "1 1:1\n5 1:1\n",
+            "data:2: the class 5 is not one of the model's classes, [-1, 1]",
+        ),
+        ("measure", "1 1:1\n1 1:1\n", "data: all rows have the same class"),
         ("label-tree", "1 0 A 1:1\n2 1 B\n", "data:1: 2 nodes, but the model has 3"),
-        ("label-tree", "1 0 A 1:1\n2 1 C\n3 2 E\n", "data:1: another tree than that of the model"),
+        (
+            "label-tree",
+            "1 0 A 1:1\n2 1 C\n3 2 E\n",
+            "data:1: the tree differs from that of the model",
+        ),
     ],
 )
 def test_files_that_do_not_fit_the_model(task, text, message, tmp_path, monkeypatch, capsys):
@@ -128,7 +139,7 @@ def test_files_that_do_not_fit_the_model(task, text, message, tmp_path, monkeypa
 def test_words_as_grades_need_an_order(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").write_text("low 1:1\nhigh 1:2\n")
-    refused(["train", "ordinal", "data", "-o", "new.mm"], "say their order", capsys)
+    refused(["train", "ordinal", "data", "-o", "new.mm"], "give their order", capsys)
 
 
 def test_relations_that_are_not_there_are_not_learned(tmp_path, monkeypatch, capsys):
@@ -136,6 +147,6 @@ def test_relations_that_are_not_there_are_not_learned(tmp_path, monkeypatch, cap
     (tmp_path / "data").write_text(words((0, "_"), (1, "_")) * 3)
     train = ["train", "depend", "data", "-o", "new.mm", "-q", "--hash-bits", "10"]
     assert main(train) == 0
-    assert "all DEPREL are '_', so that heads alone are learned" in capsys.readouterr().err
+    assert "DEPREL is '_' everywhere, so only heads are learned" in capsys.readouterr().err
     assert main(["predict", "new.mm", "data"]) == 0
     assert capsys.readouterr().out == words((0, "_"), (1, "_")) * 3

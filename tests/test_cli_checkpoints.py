@@ -58,14 +58,14 @@ def test_training_goes_on_with_held_out_data(corpus_folder, capsys):
 
 
 def test_wrong_use(corpus_folder, capsys):
-    refused([*TRAIN, "-o", "m", "--resume"], "--resume is of use with --checkpoint", capsys, 2)
+    refused([*TRAIN, "-o", "m", "--resume"], "--resume requires --checkpoint", capsys, 2)
     alone = [*TRAIN, "-o", "m", "--checkpoint-every", "3"]
-    refused(alone, "--checkpoint-every is of use with --checkpoint", capsys, 2)
+    refused(alone, "--checkpoint-every requires --checkpoint", capsys, 2)
     refused([*TRAIN, "-o", "m", "--checkpoint", "ok.txt"], "a file of its own", capsys)
     refused([*TRAIN, "-o", "m", "--checkpoint", "m"], "a file of its own", capsys)
     refused([*TRAIN, "-o", "m", "--checkpoint", "no/c"], "there is no folder no", capsys)
     assert main([*TRAIN, *KEPT, "-o", "m", "--max-passes", "4"]) == 3
-    refused([*TRAIN, *KEPT, "-o", "m"], "--resume continues from it", capsys)
+    refused([*TRAIN, *KEPT, "-o", "m"], "continue from it with --resume", capsys)
     other = [*TRAIN, *KEPT, "-o", "m", "--resume", "--C", "2"]
     refused(other, "with another C (10.0 there, 2.0 here)", capsys)
     with pytest.raises(SystemExit):

@@ -1,4 +1,4 @@
-"""``predict --confidence`` and ``train --calibrate``."""
+"""``predict --confidence`` and ``train --probability``."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from maxmargin.cli.tasks import TASKS
 from maxmargin.formats import read_columns
 
 
-@pytest.mark.parametrize("options", [[], ["--calibrate"]])
+@pytest.mark.parametrize("options", [[], ["--probability"]])
 def test_tags(tmp_path, capsys, options):
     data, model = write_corpus(tmp_path / "train.txt", 30), tmp_path / "model.mm"
     assert main(["train", "tag", str(data), "-o", str(model), "-q", *options]) == 0
@@ -24,7 +24,7 @@ def test_tags(tmp_path, capsys, options):
     assert found.columns[3] == [label for labels in tagger.predict(X) for label in labels]
 
 
-@pytest.mark.parametrize("options", [[], ["--calibrate"]])
+@pytest.mark.parametrize("options", [[], ["--probability"]])
 def test_classes(tmp_path, capsys, options):
     lines = [f"{k % 3} 1:{k % 3} 2:{k % 2} 3:{k / 40}" for k in range(40)]
     data, model = tmp_path / "train.svm", tmp_path / "model.mm"

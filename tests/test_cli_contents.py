@@ -145,7 +145,7 @@ def test_a_header_is_warned_of(corpus_folder, capsys):
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        ({"n_columns": 7}, "features of 2 columns, but is said to be of files with 7"),
+        ({"n_columns": 7}, "features of 2 columns, but says that it was trained on files with 7"),
         ({"n_columns": 3, "label_column": 5}, "the labels in column 5"),
         ({"n_columns": "x"}, "'x'"),
         ({"separator": "comma"}, "unknown separator 'comma'"),
@@ -174,14 +174,16 @@ def test_options_of_the_other_task_are_refused(corpus_folder, option, capsys):
     ("options", "message"),
     [
         (["--C", "-1"], "C must be a positive, finite number, got -1"),
-        (["--C", "1e200"], "C must be at most 1e+100"),
+        (["--C", "1e200"], "--C must be at most 1e+100"),
         (["--tol", "nan"], "tol must be"),
         (["--max-time", "-1"], "--max-time must be"),
         (["--cache-mb", "-1"], "cache-mb must be a finite number >= 0, got -1"),
-        (["--solver", "nonsense"], "solver must be auto"),
-        (["--solver", "bcfw", "--slack", "l2"], "solver 'bcfw' needs --slack l1"),
+        (
+            ["--solver", "bcfw", "--slack", "l2"],
+            "--solver bcfw does not support --slack l2; use --solver auto, sda",
+        ),
         (["--loss", "odd"], "--loss of tag must be"),
-        (["--on-violation", "drop"], "--on-violation is of use with --constraints only"),
+        (["--on-violation", "drop"], "--on-violation requires --constraints"),
     ],
 )
 def test_bad_values_are_found_before_a_file_is_read(corpus_folder, options, message, capsys):

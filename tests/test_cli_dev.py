@@ -91,14 +91,14 @@ def test_limits_still_mean_an_early_end(tmp_path, capsys):
 def test_bad_arguments(folder, capsys):
     files = ["train", "multiclass", str(folder / "train.svm"), "-o", str(folder / "none.mm")]
     dev = ["--dev", str(folder / "dev.svm")]
-    refused([*files, "--patience", "2"], "--patience is of use with --dev only", capsys, code=2)
+    refused([*files, "--patience", "2"], "--patience requires --dev", capsys, code=2)
     hard = ["--slack", "none", "--solver", "n_slack"]
-    refused([*files, *dev, *hard], "no weights to choose from", capsys, code=2)
+    refused([*files, *dev, *hard], "--dev cannot be combined with --slack none", capsys, code=2)
     refused([*files, "-q", "--dev", "nowhere"], "nowhere: No such file", capsys)
     refused([*files, "-q", "--dev", str(folder / "dev.txt")], "expected svmlight", capsys)
     refused([*files[:-1], dev[1], *dev], "which would be overwritten", capsys)
     both = ["train", "multiclass", "-", "-o", str(folder / "none.mm"), "--dev", "-"]
-    refused(both, "the standard input is either", capsys, code=2)
+    refused(both, "standard input cannot be both", capsys, code=2)
     assert not (folder / "none.mm").exists()
     with pytest.raises(SystemExit) as stopped:
         main([*files, *dev, "--patience", "0"])

@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
     for name, templates in (("good", "w[0]"), ("poor", "w[3]")):
         (folder / f"{name}.templates").write_text(f"{templates}\n")
         wanted = [
-            "--templates",
+            "--features",
             str(folder / f"{name}.templates"),
             "-o",
             str(folder / f"{name}.mm"),
@@ -112,7 +112,7 @@ def test_models_that_cannot_be_compared(folder, capsys):
     refused([*files, "--against", str(folder / "none.mm")], "No such file", capsys)
     refused(
         [*files, "--against", str(folder / "poor.mm"), "--resamples", "0"],
-        "--against needs --resamples of 1 or more",
+        "--against requires --resamples of at least 1",
         capsys,
         code=2,
     )

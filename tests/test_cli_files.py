@@ -33,10 +33,10 @@ def test_inputs_are_never_written_over(corpus_folder, name, capsys):
 def test_templates_and_the_model_are_inputs_too(corpus_folder, capsys):
     (corpus_folder / "t.txt").write_text("w[0]\n")
     before = files(corpus_folder)
-    train = ["train", "tag", "ok.txt", "--templates", "t.txt", "--force", "-o", "t.txt"]
-    refused(train, "t.txt: this is a file that is read, which would be overwritten", capsys)
+    train = ["train", "tag", "ok.txt", "--features", "t.txt", "--force", "-o", "t.txt"]
+    refused(train, "t.txt: this is an input file, which would be overwritten", capsys)
     predict = ["predict", "model.mm", "ok.txt", "-o", "model.mm"]
-    refused(predict, "model.mm: this is a file that is read, which would be", capsys)
+    refused(predict, "model.mm: this is an input file, which would be", capsys)
     assert files(corpus_folder) == before
 
 
@@ -46,7 +46,7 @@ def test_the_standard_input_is_an_input(corpus_folder, capsys):
     try:
         with open("ok.txt", "rb") as stream:
             os.dup2(stream.fileno(), 0)
-        refused(["train", "tag", "-", "-o", "ok.txt", "--force"], "the standard input", capsys)
+        refused(["train", "tag", "-", "-o", "ok.txt", "--force"], "standard input", capsys)
     finally:
         os.dup2(saved, 0)
         os.close(saved)
@@ -57,11 +57,15 @@ def test_other_files_are_not_replaced_by_chance(corpus_folder, capsys):
     (corpus_folder / "notes.txt").write_text("do not lose me")
     (corpus_folder / "other.mm").write_bytes((corpus_folder / "model.mm").read_bytes())
     before = files(corpus_folder)
-    refused(["train", "tag", "ok.txt", "-o", "notes.txt"], "a file of this name that is no", capsys)
-    refused(["predict", "model.mm", "ok.txt", "-o", "other.mm"], "there is a model of", capsys)
+    refused(["train", "tag", "ok.txt", "-o", "notes.txt"], "that is not a model", capsys)
+    refused(
+        ["predict", "model.mm", "ok.txt", "-o", "other.mm"],
+        "a model file of this name exists",
+        capsys,
+    )
     refused(["demo", "--output", "other.mm", "--words", "5"], "other.mm: ", capsys)
     predict = ["predict", "model.mm", "ok.txt", "-o", "notes.txt"]
-    refused(predict, "notes.txt: there is a file of this name; give another", capsys)
+    refused(predict, "notes.txt: a file of this name exists; give another", capsys)
     assert files(corpus_folder) == before
     assert main([*predict, "--force"]) == 0
     assert len((corpus_folder / "notes.txt").read_text()) > len(
@@ -103,7 +107,7 @@ def test_another_kind_of_model_or_one_without_certificate_goes_beside(tmp_path, 
     assert main(train) == 0
     certified = model.read_bytes()
     assert main([*train, "--solver", "perceptron", "--max-passes", "1"]) == 0
-    assert "for it is certified, and the new one is not" in capsys.readouterr().err
+    assert "because it is certified, and the new one is not" in capsys.readouterr().err
     assert main(["train", "multiclass", str(lines), "-o", str(model), "-q"]) == 0
     assert "a SequenceTagger, and the new one a MulticlassSVM" in capsys.readouterr().err
     assert model.read_bytes() == certified

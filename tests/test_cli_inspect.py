@@ -95,7 +95,7 @@ def test_every_estimator_can_be_inspected(name, tmp_path, capsys):
 
 def test_what_is_no_model(folder, capsys):
     refused(["inspect", str(folder / "train.txt")], "train.txt", capsys)
-    refused(["inspect", "-"], "is not read from the standard input", capsys)
+    refused(["inspect", "-"], "cannot be read from standard input", capsys)
     with pytest.raises(SystemExit) as stopped:
         main(["inspect", str(folder / "tagger.mm"), "--top", "0"])
     assert stopped.value.code == 2

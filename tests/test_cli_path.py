@@ -113,7 +113,7 @@ def test_json_is_alone_on_the_standard_output(folder, capsys, monkeypatch, judge
 @pytest.mark.parametrize("judge", [["--dev", "dev.svm"], ["--folds", "2"]])
 def test_the_best_model_is_calibrated(folder, capsys, monkeypatch, judge):
     monkeypatch.chdir(folder)
-    files = ["multiclass", "train.svm", *judge, "--Cs", "0.01,1", "-q", "--force", "--calibrate"]
+    files = ["multiclass", "train.svm", *judge, "--Cs", "0.01,1", "-q", "--force", "--probability"]
     assert main(["path", *files, "-o", "calibrated.mm"]) == 0
     saved, dev = mm.load("calibrated.mm"), read_svmlight("dev.svm")
     found = saved.calibration_.temperature
@@ -138,17 +138,17 @@ def test_bad_arguments(folder, capsys):
         with pytest.raises(SystemExit) as stopped:
             main([*files, "--Cs", bad])
         assert stopped.value.code == 2
-        assert "expected positive numbers between commas" in capsys.readouterr().err
+        assert "expected positive numbers separated by commas" in capsys.readouterr().err
     for bad in ([*dev, "--folds", "3"], ["--folds", "1"], ["--C", "1"]):
         with pytest.raises(SystemExit) as stopped:
             main([*files, *bad])
         assert stopped.value.code == 2
     capsys.readouterr()
-    refused([*files, "--solver", "sgd"], "--solver sgd has no path", capsys, code=2)
+    refused([*files, "--solver", "sgd"], "--solver sgd returns no certificate", capsys, code=2)
     refused([*files, "--slack", "none", "--solver", "n_slack"], "no C", capsys, code=2)
-    refused([*files, "--calibrate"], "--calibrate is of use with -o", capsys, code=2)
+    refused([*files, "--probability"], "--probability requires -o", capsys, code=2)
     twice = ["path", "multiclass", "-", "--dev", "-"]
-    refused(twice, "either the training file or", capsys, code=2)
+    refused(twice, "both the training file and", capsys, code=2)
     refused([*files, "--dev", "nowhere"], "nowhere: No such file", capsys)
     refused([*files, *dev, "-o", dev[1]], "which would be overwritten", capsys)
     refused([*files, *dev, "-o", files[2]], "which would be overwritten", capsys)
@@ -159,7 +159,7 @@ def test_a_path_goes_on(folder, capsys, monkeypatch, judge):
     """After a Ctrl-C in the middle of it; the files go away at the end."""
     monkeypatch.chdir(folder)
     command = ["path", "multiclass", "train.svm", *judge, "--Cs", "0.01,1,100", "--tol", "1e-4"]
-    command += ["--force", "-q", "--calibrate"]
+    command += ["--force", "-q", "--probability"]
     assert main([*command, "-o", "whole.mm"]) == 0
     scores = scores_of(capsys.readouterr().out)
     kept = [*command, "-o", "kept.mm", "--checkpoint", "kept"]
@@ -177,7 +177,7 @@ def test_a_path_goes_on(folder, capsys, monkeypatch, judge):
     told = "before all C were evaluated; nothing was saved; --resume continues from kept"
     assert told in capsys.readouterr().err
     assert main(kept) == 1  # there is a checkpoint
-    assert "--resume continues from it" in capsys.readouterr().err
+    assert "continue from it with --resume" in capsys.readouterr().err
     assert main([*kept, "--resume"]) == 0
     assert scores_of(capsys.readouterr().out) == scores
     assert mm.load("kept.mm").coef_ == pytest.approx(mm.load("whole.mm").coef_, abs=1e-4)

@@ -81,7 +81,7 @@ def test_files_of_other_labels_altogether(tmp_path, capsys):
     assert main(["evaluate", model, str(tmp_path / "test")]) == 0
     printed = capsys.readouterr()
     assert "label '8' is unknown to the model: 2 counted as wrong" in printed.out
-    assert "knows none of the labels of this file" in printed.err
+    assert "knows none of the labels in this file" in printed.err
     assert "trained on 1, 2" in printed.err
 
 

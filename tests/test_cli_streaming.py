@@ -41,14 +41,16 @@ def test_what_cannot_be_streamed_is_refused(corpus_folder, capsys):
     other = ["train", "segment", "ok.txt", "-o", "m"]
     refused([*other, "--stream"], "--stream is for the task 'tag' only", capsys, 2)
     refused([*other, "--max-features", "3"], "--max-features is for the task 'tag'", capsys, 2)
-    refused([*TRAIN, "-o", "m", "--max-features", "3"], "of use with --stream only", capsys, 2)
-    refused([*streamed, "--calibrate"], "--calibrate trains on parts", capsys, 2)
-    refused([*streamed, "--order", "2"], "--order 2 and 3 list tuples", capsys, 2)
+    refused(
+        [*TRAIN, "-o", "m", "--max-features", "3"], "--max-features requires --stream", capsys, 2
+    )
+    refused([*streamed, "--probability"], "--probability trains on parts", capsys, 2)
+    refused([*streamed, "--order", "2"], "--order above 1 lists tuples", capsys, 2)
     drop = ["--constraints", "bio", "--on-violation", "drop"]
     refused([*streamed, *drop], "--on-violation changes the data", capsys, 2)
     stdin = ["train", "tag", "-", "-o", "m", "--stream"]
-    refused(stdin, "--stream reads a file, and - is none", capsys, 2)
-    refused([*streamed, "--format", "crfsuite"], "--stream is for columns", capsys, 2)
+    refused(stdin, "expected the name of a file, got '-'", capsys, 2)
+    refused([*streamed, "--format", "crfsuite"], "--stream is for column files", capsys, 2)
     refused([*streamed, "--label-column", "7"], "no label column 7", capsys)
     with open("one.txt", "w", encoding="utf-8") as stream:
         stream.write("a X\n\nb X\n")

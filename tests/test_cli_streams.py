@@ -111,7 +111,7 @@ def test_a_dash_is_the_standard_input_or_output(corpus_folder, monkeypatch, caps
     monkeypatch.setattr(sys, "stdin", Stdin(b"1 1:1\nx 2:1\n"))
     refused(["train", "multiclass", "-", "-o", "new.mm"], "<stdin>:2: expected a label", capsys)
     refused(["train", "tag", "ok.txt", "-o", "-"], "name a file after -o", capsys)
-    refused(["predict", "-", "ok.txt"], "name its file", capsys)
+    refused(["predict", "-", "ok.txt"], "give the name of its file", capsys)
     assert not os.path.exists("-")
 
 
@@ -152,7 +152,7 @@ def test_results_are_not_lost_in_silence(corpus_folder, command, monkeypatch, ca
     assert "error: standard output: No space left on device" in capsys.readouterr().err
     monkeypatch.setattr(sys, "stdout", None)
     assert main([command, "model.mm", "ok.txt"]) == 1
-    assert "error: the standard output is closed" in capsys.readouterr().err
+    assert "error: standard output is closed" in capsys.readouterr().err
 
 
 @posix

@@ -80,7 +80,7 @@ def test_a_signal_keeps_both_models(corpus_folder, monkeypatch, capsys, name):
     send_after_first_record(monkeypatch, number)
     assert main([*train, "model.mm"]) == 128 + number
     printed = capsys.readouterr()
-    assert "model.mm is left as it was, for training was interrupted" in printed.err
+    assert "model.mm is left as it was, because training was interrupted" in printed.err
     assert (corpus_folder / "model.mm").read_bytes() == before
     loaded = mm.load("model.mm.partial")
     assert loaded.result_.status == "interrupted" and loaded.result_.gap > 0

@@ -3,14 +3,20 @@
 import argparse
 import subprocess
 import sys
+from typing import get_args
 
 import numpy as np
 import pytest
 
 import maxmargin as mm
 from cli_corpus import write_corpus
+from maxmargin.cli import _in_options, make_parser
 from maxmargin.cli import main as run
-from maxmargin.cli import make_parser
+from maxmargin.cli.options import CERTIFIED_SOLVERS, MEASURES, ONLINE_SOLVERS
+from maxmargin.cli.tasks import TASKS
+from maxmargin.problems.measures.measure import MeasureName
+from maxmargin.solvers import SOLVERS, is_online
+from maxmargin.utils.validation import ParameterError
 
 
 def train(folder, *options):
@@ -19,10 +25,10 @@ def train(folder, *options):
 
 
 def test_unknown_templates_are_answered_by_the_known_ones(tmp_path, capsys):
-    _, code = train(tmp_path, "--templates", "nope")
+    _, code = train(tmp_path, "--features", "nope")
     assert code == 2
     said = capsys.readouterr().err
-    assert "--templates nope: neither chunking, ner, words nor a file" in said
+    assert "--features nope: this is neither one of chunking, ner, words nor a file" in said
 
 
 @pytest.mark.parametrize("command", ["evaluate", "predict"])
@@ -31,7 +37,10 @@ def test_swapped_files_are_noticed(command, tmp_path, capsys):
     assert code == 0
     model = str(tmp_path / "model.mm")
     assert run([command, data, model]) == 2
-    assert f"{model} is a model, {data} is none: name the model first" in capsys.readouterr().err
+    assert (
+        f"{data} is not a model file, but {model} is: name the model first"
+        in capsys.readouterr().err
+    )
     assert run([command, data, data]) == 1  # no model at all
     assert "name the model first" not in capsys.readouterr().err
 
@@ -66,10 +75,9 @@ def test_class_weights_by_text_of_numbers():
 @pytest.mark.parametrize(
     "options, message",
     [
-        (["--solver", "foo"], "--solver must be auto, sda,"),
         (["--tol", "-1"], "--tol must be a number >= 0, got -1.0"),
-        (["--slack", "none"], "solver 'auto' needs --slack l1 or l2, got --slack none"),
-        (["--slack", "none"], "solvers that can: n_slack"),
+        (["--slack", "none"], "--solver auto does not support --slack none"),
+        (["--slack", "none"], "use --solver n_slack"),
     ],
 )
 def test_values_are_refused_in_words_of_the_command_line(options, message, tmp_path, capsys):
@@ -131,3 +139,68 @@ def test_words_after_two_hyphens_are_files(monkeypatch):
     monkeypatch.setattr("maxmargin.cli.commands.train.run", lambda seen, _: found.append(seen) or 0)
     assert run(["train", "-o", "m", "--", "tag", "--a_b"]) == 0
     assert found[0].data == "--a_b"
+
+
+@pytest.mark.parametrize(
+    "command, message",
+    [
+        ("train tag x -o m --solver one_slak", "got 'one_slak' (did you mean one_slack?)"),
+        ("train tag x -o m --solver foo", "--solver: expected auto, sda,"),
+        ("train measure x -o m --measure foo", "--measure: expected error, f1,"),
+        ("train tag x -o m --C x", "--C: expected a number, got 'x'"),
+        ("train tag x -o m --label-column x", "--label-column: expected a whole number, got 'x'"),
+        ("train tag x -o m --order 4", "--order: expected 1, 2 or 3, got 4"),
+        ("train tag x -o m --random-state -1", "expected a whole number >= 0, got '-1'"),
+    ],
+)
+def test_values_of_options_are_checked_as_they_are_read(command, message, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        run(command.split())
+    assert stopped.value.code == 2 and message in capsys.readouterr().err
+
+
+def test_solvers_and_measures_are_those_of_the_package():
+    assert {*CERTIFIED_SOLVERS, *ONLINE_SOLVERS} == set(SOLVERS)
+    assert all(is_online(name) is (name in ONLINE_SOLVERS) for name in SOLVERS)
+    assert get_args(MeasureName) == MEASURES
+
+
+def test_options_have_the_names_of_parameters():
+    groups = [a for a in make_parser()._actions if isinstance(a, argparse._SubParsersAction)]
+    names = {action.dest for action in groups[0].choices["train"]._actions}
+    assert {"random_state", "probability", "features", "fit_intercept", "labeled"} <= names
+    own = {"separator", "format", "label_column", "min_count"}  # of files and of features
+    for task, estimator in (
+        ("tag", mm.SequenceTagger),
+        ("segment", mm.SequenceSegmenter),
+        ("multiclass", mm.MulticlassSVM),
+        ("multilabel", mm.MultilabelSVM),
+        ("ordinal", mm.OrdinalSVM),
+        ("rank", mm.RankSVM),
+        ("measure", mm.PerformanceSVM),
+        ("depend", mm.DependencyParser),
+        ("parse", mm.GrammarParser),
+        ("align", mm.SequenceAligner),
+        ("label-tree", mm.TreeLabeler),
+    ):
+        assert {*TASKS[task].options} - own <= estimator().get_params().keys(), task
+
+
+@pytest.mark.parametrize(
+    "message, expected",
+    [
+        (ParameterError("C", "must be None or > 0, got 0"), "--C must be > 0, got 0"),
+        (ParameterError("k", "must be >= 1; got None"), "--k must be >= 1; none was given"),
+        (ParameterError("sqrt_loss", "must be True"), "sqrt_loss must be True"),
+        (ValueError("features must be finite"), "features must be finite"),
+        (ValueError("use slack='l1' or 'l2', not C=0.5."), "use --slack l1 or l2, not --C 0.5."),
+        (ValueError("set projective=False"), "set --no-projective"),
+        (ValueError("needs probability=True"), "needs --probability"),
+        (ValueError("max_passes is small"), "--max-passes is small"),
+        (ValueError("data/max_passes.txt: bad"), "data/max_passes.txt: bad"),
+        (ValueError("found 'order=1'"), "found 'order=1'"),
+    ],
+)
+def test_parameters_are_written_as_options(message, expected):
+    groups = [a for a in make_parser()._actions if isinstance(a, argparse._SubParsersAction)]
+    assert _in_options(message, groups[0].choices["train"]) == expected

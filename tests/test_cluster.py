@@ -274,7 +274,7 @@ def test_empty_parts():
         result = solve_by(InProcess(loaders, config), solver, Formulation(), 0.1, ())
         check_primal(result, problem, 0.1)
         assert result.converged
-    with pytest.raises(ValueError, match="all 2 parts are empty"):
+    with pytest.raises(ValueError, match="all 2 shards are empty"):
         solve_by(InProcess(loaders[::2], config[:2]), solver, Formulation(), 0.1, ())
 
 
@@ -536,7 +536,7 @@ class Full(FakeClient):
 
 def test_no_worker_takes_a_part_again(monkeypatch):
     client = Full()
-    with pytest.warns(UserWarning, match="no worker takes part 0, 5 were tried"):
+    with pytest.warns(UserWarning, match="no worker accepts shard 0; 5 were tried"):
         result = train_with(client, monkeypatch, [client.count])
     assert result.status == "cluster lost"
     check_primal(result, medium_classes(), 0.1)
@@ -575,7 +575,7 @@ class Deadly(FakeClient):
 
 
 def test_a_part_that_no_worker_survives(monkeypatch):
-    with pytest.raises(RuntimeError, match="part 1 was given to 10 workers in a row"):
+    with pytest.raises(RuntimeError, match="shard 1 was sent to 10 workers in a row"):
         train_with(Deadly(), monkeypatch)
 
 

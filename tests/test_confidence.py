@@ -364,5 +364,5 @@ def test_what_is_refused():
     X, y = KINDS["labels"].first
     with pytest.raises(ValueError, match="probability=True needs labels that are all known"):
         make("labels", probability=True).fit(X, [[None, *y[0][1:]], *y[1:].tolist()])
-    with pytest.raises(ValueError, match="not for kernel='precomputed'"):
+    with pytest.raises(ValueError, match="does not support kernel='precomputed'"):
         mm.MulticlassSVM(kernel="precomputed", probability=True).fit(np.eye(6), [0, 1] * 3)

@@ -85,7 +85,7 @@ def test_other_trees(treebank):
     [
         (
             "1\ta\ta\tX\tX\t_\t0\troot",
-            "t.conllu:2: expected 10 columns, separated by tabs, found 8",
+            "t.conllu:2: expected the 10 columns of CoNLL-U, separated by tabs, found 8",
         ),
         ("2\ta\ta\tX\tX\t_\t0\troot\t_\t_", "t.conllu:2: expected the word number 1, found '2'"),
         ("1\ta\ta\tX\tX\t_\t3\troot\t_\t_", "t.conllu:2: the head is '3', expected a number"),

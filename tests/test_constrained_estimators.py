@@ -232,7 +232,7 @@ def test_classifiers_refuse_what_is_no_prior():
     with pytest.raises(ValueError, match="the same kernel"):
         mm.MulticlassSVM(kernel="rbf").fit(X, y, prior=fitted)
     kernel = mm.MulticlassSVM(kernel="rbf", random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="prior is for kernel='linear'"):
+    with pytest.raises(ValueError, match="prior needs kernel='linear'"):
         mm.MulticlassSVM(kernel="rbf").fit(X, y, prior=kernel)
 
 
@@ -277,7 +277,7 @@ def test_taggers_take_over_the_features_of_a_prior():
         mm.SequenceTagger(boundary_weights=True).fit(SENTENCES, TAGS, prior=prior)
     with pytest.raises(ValueError, match=r"made with order=.*: 1, .* and no transition features"):
         mm.SequenceTagger(order=2).fit(SENTENCES, TAGS, prior=prior)
-    with pytest.raises(ValueError, match="a prior is for labels that are all known"):
+    with pytest.raises(ValueError, match="prior needs labels that are all known"):
         clone(model).fit([[["the"], ["cat"]]], [["D", None]], prior=prior)
     with pytest.raises(ValueError, match="prior must be a fitted SequenceTagger"):
         clone(model).fit(SENTENCES, TAGS, prior="the")

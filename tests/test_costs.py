@@ -155,7 +155,7 @@ def test_labels_in_tables_that_y_lacks():
         ({"costs": np.ones((3, 3))}, "the cost of the true label of token 0"),
         ({"costs": np.zeros((1, 3)), "cost_rows": [0]}, "there are 3 tokens"),
         ({"costs": np.zeros((1, 3)), "cost_rows": [0, 0, 1]}, r"must be in 0\.\.0"),
-        ({"cost_rows": [0, 0, 0]}, "and there are none"),
+        ({"cost_rows": [0, 0, 0]}, "cost_rows needs costs"),
     ],
 )
 def test_costs_that_chains_refuse(options, message):
@@ -221,9 +221,9 @@ def test_costs_of_examples_come_in_parts():
     ("change", "options", "message"),
     [
         (lambda costs: costs[:5], {}, r"shape \(5, 3\); expected \(120, 3\)"),
-        (lambda costs: -costs, {}, "finite numbers from 0 on"),
+        (lambda costs: -costs, {}, "finite numbers >= 0"),
         (lambda costs: costs + 1.0, {}, "the cost of the true class of example 0; it must be 0"),
-        (lambda costs: costs, {"loss": 1.0 - np.eye(3)}, "take the place of loss"),
+        (lambda costs: costs, {"loss": 1.0 - np.eye(3)}, "replace the loss"),
         (lambda costs: costs, {"class_features": np.eye(3)}, "class features"),
     ],
 )
@@ -279,7 +279,7 @@ def test_costs_of_trees():
     ("second", "message"),
     [
         ([[0.0, 3.0], [1.0, 1.0]], "node 1: loss says that 'z' costs 1.0 where 'z' is right"),
-        ([[0.0, 3.0], [1.0]], "node 1: loss must be the name of one or a table"),
+        ([[0.0, 3.0], [1.0]], "node 1: loss must be the name of a loss or a table"),
         ({("b", "z"): "much"}, "node 1: loss has 'much'"),
     ],
 )

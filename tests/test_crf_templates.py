@@ -128,7 +128,7 @@ def test_command_line_takes_templates(tmp_path, capsys):
     data = write_corpus(tmp_path / "train.txt", 20)
     template, model = tmp_path / "template", tmp_path / "model.mm"
     template.write_text("U00:%x[0,0]\nU01:%x[-1,0]/%x[0,0]\nB\nB01:%x[0,1]\n")
-    command = ["train", "tag", str(data), "-o", str(model), "-q", "--templates", str(template)]
+    command = ["train", "tag", str(data), "-o", str(model), "-q", "--features", str(template)]
     assert main(command) == 0
     tagger = mm.load(model)
     assert tagger.features_.templates_ == ["U00:%x[0,0]", "U01:%x[-1,0]/%x[0,0]"]
@@ -145,7 +145,7 @@ def test_command_line_takes_templates(tmp_path, capsys):
     capsys.readouterr()
     template.write_text("U00:%x[0,0]\n")
     assert main(command) == 0
-    assert "has no B" in capsys.readouterr().err
+    assert "has no template B" in capsys.readouterr().err
     template.write_text("U00:%x[0,0]\nU01:%x[0,9]\n")
     assert main(command) == 1
     assert "no column 9" in capsys.readouterr().err

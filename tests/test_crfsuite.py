@@ -206,7 +206,7 @@ def test_parameters_are_noted_or_refused(corpus, tmp_path, capsys):
             main(["crfsuite", "learn", *wrong, str(corpus)])
         assert stopped.value.code == 2
     assert main(["crfsuite", "tag", "-p", "-m", str(path), str(corpus)]) == 1
-    assert "'crfsuite learn --calibrate'" in capsys.readouterr().err
+    assert "'crfsuite learn --probability'" in capsys.readouterr().err
     assert main(["crfsuite", "learn", "-m", str(corpus), str(corpus)]) == 1
     assert main(["crfsuite", "dump", str(corpus)]) == 1
 
@@ -214,7 +214,7 @@ def test_parameters_are_noted_or_refused(corpus, tmp_path, capsys):
 def test_probabilities_in_the_form_of_crfsuite(corpus, tmp_path, capsys):
     """Of whole sequences (-p), of the labels found (-i) and of all labels (-l), by enumeration."""
     path = str(tmp_path / "model")
-    learn = ["crfsuite", "learn", "-q", "-m", path, "-p", "c2=5", "--calibrate"]
+    learn = ["crfsuite", "learn", "-q", "-m", path, "-p", "c2=5", "--probability"]
     assert main([*learn, str(corpus)]) == 0
     tagger, data = mm.load(path), read_crfsuite(corpus)
     X = [x for x in data.X if len(x) <= 3]
@@ -278,8 +278,8 @@ def test_train_tag_reads_attributes(corpus, model, tmp_path, capsys):
     assert capsys.readouterr().out == ours
     assert main(["evaluate", str(model), str(corpus)]) == 0
     assert "token accuracy       100.00 %" in capsys.readouterr().out
-    assert main([*command, "--templates", "words"]) == 2
-    assert "--templates is for columns" in capsys.readouterr().err
+    assert main([*command, "--features", "words"]) == 2
+    assert "--features is for column files" in capsys.readouterr().err
     assert main([*command, "--format", "columns"]) == 1  # lines of different widths
     uniform = tmp_path / "uniform.txt"
     uniform.write_text("A\tx\tb\nB\ty\tb\n\nA\tx\tb\n")

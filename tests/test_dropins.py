@@ -476,7 +476,7 @@ def test_zero_one_loss_of_svm_perf_is_refused(two_classes, tmp_path, capsys):
         ("svm-multiclass", "1 1:1\n0 1:2\n", "bad.dat:2: expected a class 1, 2"),
         ("svm-multiclass", "1 1:1\n2 2:1 1:2\n", "bad.dat:2: expected increasing indices"),
         ("svm-multiclass", "", "no examples found"),
-        ("svm-perf", "1 1:1\n1 1:2\n", "found one kind only"),
+        ("svm-perf", "1 1:1\n1 1:2\n", "found only one of both"),
         ("svm-rank", "1 qid:1 1:1\n1 qid:1 1:2\n", "no query has lines of different relevance"),
         ("svm-rank", "1 1:1\n2 1:2\n", "bad.dat:1: expected qid:"),
         ("svm-hmm", "the DT B\ncat NN I\n\na DT B\n", "this is a file of CoNLL columns"),
@@ -493,7 +493,7 @@ def test_malformed_files_are_named_with_the_line(tmp_path, capsys, tool, text, m
 def test_models_of_other_tools_are_refused(words, iris, tmp_path, capsys):
     assert run("svm-multiclass-learn", "-v", 0, iris[0], tmp_path / "model") == 0
     assert run("svm-hmm-classify", words, tmp_path / "model", tmp_path / "out") == 1
-    assert "was not made by svm-hmm-learn" in capsys.readouterr().err
+    assert "needs a model of svm-hmm-learn" in capsys.readouterr().err
     assert run("svm-hmm-learn", words, words) == 1  # the data is not written over
     assert words.read_text() == WORDS
     assert run("svm-hmm-learn", "-v", 0, words, tmp_path / "model") == 0  # an old model is

@@ -174,7 +174,7 @@ def test_an_interrupt_while_weights_are_judged_keeps_what_is_certified():
 
 
 def test_what_cannot_be_chosen_from():
-    with pytest.raises(ValueError, match="slack='none' has no weights to choose from"):
+    with pytest.raises(ValueError, match="early stopping needs slack='l1' or 'l2'"):
         chosen(mm.MulticlassSVM(slack="none", solver="n_slack"), [0.5])
     with pytest.raises(ValueError, match="patience must be 1 or more, got 0"):
         EarlyStopping(len, patience=0)

@@ -192,7 +192,7 @@ def test_starts_that_end_with_zero_are_no_sparse_matrix():
         ({"indices": np.array([0, 10])}, "numbers from 0 to 9"),
         ({"indices": np.array([3, 3])}, "rising numbers"),
         ({"indices": np.array([3])}, "rising numbers"),
-        ({"size": 2**27}, "weights of which only 2 are there"),
+        ({"size": 2**27}, "weights but the file has only 2"),
     ],
 )
 def test_weights_that_no_file_keeps(changes, message):

@@ -46,7 +46,7 @@ def normalised(text: str) -> str:
     The usage, line breaks before and in descriptions, and ``-o MODEL, --output MODEL``, which
     has its value once from Python 3.13 on.
     """
-    text = re.sub(r"(-\w) (\S+), (--[\w-]+) \2", r"\1, \3 \2", text.partition("\n\n")[2])
+    text = re.sub(r"(--?[\w-]+) (\S+), (--[\w-]+) \2", r"\1, \3 \2", text.partition("\n\n")[2])
     text = re.sub(r"(?<=\S)\n {15,}(?=\S)", "  ", text)
     return re.sub(r"(?<=\S)  +", "  ", text).strip() + "\n"
 

@@ -258,7 +258,7 @@ def test_transition_features_are_chosen(chosen, names, tmp_path):
     if not isinstance(chosen, re.Pattern):
         model.save(tmp_path / "model.mm")
     else:
-        with pytest.warns(UserWarning, match="cannot keep the given transition_features"):
+        with pytest.warns(UserWarning, match="cannot store transition_features"):
             model.save(tmp_path / "model.mm")
     loaded = mm.load(tmp_path / "model.mm")
     assert loaded.predict_k(WORDS, 3) == model.predict_k(WORDS, 3)

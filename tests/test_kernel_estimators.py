@@ -250,7 +250,7 @@ def test_a_function_is_pickled_but_not_saved(tmp_path):
     assert np.allclose(model.decision_function(NEW), named.decision_function(NEW), atol=1e-6)
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.decision_function(NEW), model.decision_function(NEW))
-    with pytest.raises(ValueError, match="cannot keep a kernel that is a function of your own"):
+    with pytest.raises(ValueError, match="cannot store a custom kernel function"):
         model.save(tmp_path / "model.mm")
     assert not (tmp_path / "model.mm").exists()
 

@@ -158,7 +158,7 @@ def test_the_best_ranking_of_many_rows(seed, spread):
 
 def test_searches_that_are_not_exact_are_refused():
     problem = measure_case(np.random.default_rng(0), loss="average_precision").problem
-    with pytest.raises(ValueError, match=r"exact search for rescaling='margin'.*'f1', can do all"):
+    with pytest.raises(ValueError, match=r"needs rescaling='margin'.*measure='f1', support all"):
         solve("one_slack", problem, 1.0, Formulation("slack"))
     with pytest.raises(ValueError, match=r"sqrt_loss=False"):
         solve("auto", problem, 1.0, Formulation(slack="l2"))
@@ -388,15 +388,21 @@ def test_bad_parameters():
     X, y = breast_cancer()
     for parameters, said in (
         ({"measure": "accuracy"}, "measure must be one of error, f1, .*; got 'accuracy'"),
-        ({"measure": "precision_at_k"}, "measure='precision_at_k' needs k, .*got k=None"),
-        ({"measure": "recall_at_k", "k": 0.5}, "needs k, .*got k=0.5"),
+        (
+            {"measure": "precision_at_k"},
+            "k must be a whole number >= 1, .* measure='precision_at_k'; got None",
+        ),
+        ({"measure": "recall_at_k", "k": 0.5}, "k must be a whole number >= 1, .*got 0.5"),
         ({"measure": "precision_at_k", "k": 10**6}, "k must be at most the number of rows, 569"),
-        ({"measure": "recall_at_precision"}, "needs floor, the least precision.*got floor=None"),
+        (
+            {"measure": "recall_at_precision"},
+            "floor must be the smallest precision allowed.*got None",
+        ),
         ({"measure": "precision_at_recall", "floor": 1.5}, "the least recall.*got floor=1.5"),
         ({"measure": "fbeta", "beta": 0.0}, "beta must be a positive number .*got 0.0"),
         ({"measure": "fbeta", "beta": 1e200}, "beta must be .*from 1e-100 to 1e100, got 1e\\+200"),
         ({"measure": "roc_auc", "slack": "l2"}, "got rescaling='margin', sqrt_loss=True .as slack"),
-        ({"measure": "roc_auc", "rescaling": "slack"}, "exact search for rescaling='margin'"),
+        ({"measure": "roc_auc", "rescaling": "slack"}, "needs rescaling='margin'"),
     ):
         with pytest.raises(ValueError, match=said):
             mm.PerformanceSVM(**parameters).fit(X, y)

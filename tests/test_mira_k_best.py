@@ -122,5 +122,5 @@ def test_taggers(options):
 def test_parsers(options):
     parser = mm.GrammarParser(C=10.0, solver=mira(max_passes=10), **options).fit(TREES)
     assert [str(tree) for tree in parser.predict(SENTENCES)] == TREES
-    with pytest.raises(ValueError, match="loss does not decompose over arcs"):
+    with pytest.raises(ValueError, match="need a loss that decomposes over arcs"):
         dependency_parser(solver=mira(k=2), **options).fit(PARSED[:10], HEADS[:10])

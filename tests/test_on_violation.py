@@ -78,7 +78,7 @@ def test_forbidden_pairs(forbidden):
     with pytest.warns(UserWarning, match="1 of 4 sequences break") as w:
         tagger(constraints=forbidden, on_violation="drop").fit(WORDS, BAD)
     assert w[0].filename == __file__
-    with pytest.raises(ValueError, match="'repair' has a rule for constraints='bio' only"):
+    with pytest.raises(ValueError, match="on_violation='repair' needs constraints='bio'"):
         tagger(constraints=forbidden, on_violation="repair").fit(WORDS, GOOD)
 
 
@@ -116,7 +116,7 @@ def test_on_the_command_line(tmp_path, capsys):
     assert main([*train, "--constraints", "bio", "--on-violation", "drop"]) == 0
     assert mm.load(model).on_violation == "drop"
     assert main([*train, "--on-violation", "drop"]) == 2
-    assert "--on-violation is of use with --constraints only" in capsys.readouterr().err
+    assert "--on-violation requires --constraints" in capsys.readouterr().err
 
 
 def test_the_official_spanish_data():

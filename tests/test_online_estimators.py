@@ -282,7 +282,7 @@ COLUMNS = "the D\ncat N\nsleeps V\n\na D\ndog N\nbarks V\n\nthe D\ndog N\nsleeps
 def test_training_from_a_file(solver, tmp_path, capsys):
     data, model = tmp_path / "data.txt", tmp_path / "model.mm"
     data.write_text(COLUMNS)
-    options = ["--solver", solver, "--templates", "words"]
+    options = ["--solver", solver, "--features", "words"]
     assert main(["train", "tag", str(data), "-o", str(model), *options]) == 0
     shown = capsys.readouterr()
     assert "no certificate" in shown.out and "saved" in shown.out

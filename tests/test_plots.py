@@ -37,7 +37,9 @@ def test_lines_are_those_of_the_history(result, x, last, tmp_path):
 def test_pictures_appear_whole_or_not_at_all(result, tmp_path, monkeypatch):
     path = tmp_path / "plot.png"
     path.write_text("old")
-    with pytest.raises(ValueError, match=r"plot\.xyz: no picture can be written as 'xyz'"):
+    with pytest.raises(
+        ValueError, match=r"plot\.xyz: pictures cannot be written in the format 'xyz'"
+    ):
         plot_convergence(result, tmp_path / "plot.xyz")
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):

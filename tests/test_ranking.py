@@ -211,7 +211,7 @@ def test_losses_without_places_ignore_k():
         ({"loss": "ndcg", "k": 2.5}, {}, "k must be None or a whole number of places .*got 2.5"),
         ({"loss": "ndcg", "k": "3"}, {}, "k must be None or a whole number of places .*got '3'"),
         ({"loss": "ndcg"}, {"y": Y - 1}, r"relevance of document \d+ is -1.0; it must be in 0"),
-        ({"loss": "ndcg", "slack": "l2"}, {}, "sqrt_loss=False only; the losses 'swaps'"),
+        ({"loss": "ndcg", "slack": "l2"}, {}, "needs rescaling='margin' with slack='l1'"),
         ({"loss": "average_precision", "rescaling": "slack"}, {}, "rescaling='margin'"),
         ({}, {"qid": QID[:-1]}, r"the query of each of 240 documents, got qid of shape \(239,\)"),
         ({}, {"qid": np.append(QID[:-1], np.nan)}, r"qid\[239\] is nan"),

@@ -307,7 +307,9 @@ def best_gains(problem, gold, w):
 def test_tables_that_are_too_large_are_refused():
     gold = [[(0, 1, 0)], [(t, t + 1, 0) for t in range(1000)]]
     problem = SegmentProblem(np.ones((1001, 1)), np.array([0, 1, 1001]), gold, loss="f1")
-    with pytest.raises(ValueError, match="levels of loss in sequence 1, of 1000 tokens, takes too"):
+    with pytest.raises(
+        ValueError, match="inference by error counts in sequence 1, of 1000 tokens, takes too"
+    ):
         problem.oracle(np.arange(2), np.zeros(problem.n_features))
     problem.predictions(np.arange(2), np.zeros(problem.n_features))
 

@@ -124,7 +124,7 @@ def test_class_weight_is_checked():
         ([1.0, 2.0, 3.0], "must be None, 'balanced' or a mapping"),
         (
             {0: 1.0, 7: 2.0},
-            r"has 7, which is not a class of y \(a misspelling\? there is nothing for 1\)",
+            r"has 7, which is not a class of y \(is it misspelt\? there is no weight of 1\)",
         ),
         ({0: -1.0}, r"class_weight\[0\] is -1.0"),
     ):

@@ -65,7 +65,7 @@ def test_the_command_tells_seconds_and_place(capsys):
     out, err = capsys.readouterr()
     assert out.count("\n") == 1
     assert out.startswith("multiclass ") and "s of it for kernels" in out
-    assert "the kernels are kept in" in err
+    assert "the compiled kernels are stored in" in err
 
 
 def test_unknown_tasks_are_refused(capsys):
@@ -81,7 +81,10 @@ def test_kernels_that_cannot_be_kept_are_an_error(monkeypatch, capsys):
     nowhere = SimpleNamespace(stats=SimpleNamespace(cache_path=None))
     monkeypatch.setattr(rows, "add_scores", nowhere)
     assert main(["warm-up", "multiclass"]) == 1
-    assert "10 to 30 seconds on them again: set NUMBA_CACHE_DIR" in capsys.readouterr().err
+    assert (
+        "compile them again, for some 10 to 30 seconds: set NUMBA_CACHE_DIR"
+        in capsys.readouterr().err
+    )
     monkeypatch.setattr(rows, "add_scores", lambda: None)
     assert main(["warm-up", "multiclass"]) == 1
     assert "NUMBA_DISABLE_JIT" in capsys.readouterr().err

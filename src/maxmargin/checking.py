@@ -101,8 +101,8 @@ def check_problem(
             answers.append(_OracleResult(problem, formulation, planes, bounds, w))
             if not np.array_equal(given, w):
                 raise ValueError(
-                    f"{answers[-1].method} has changed the weights that it was given: weight "
-                    f"{np.argmax(given != w)}, for one, to {given[np.argmax(given != w)]:.6g}"
+                    f"{answers[-1].method} has changed the weights that it was called with, for "
+                    f"example weight {np.argmax(given != w)} to {given[np.argmax(given != w)]:.6g}"
                 )
             for outcome in outcomes:
                 outcome.check_unchanged(answers[-1].method)
@@ -292,9 +292,9 @@ class _Example:
         if not np.allclose(again, self.psi, rtol=1e-9, equal_nan=True):
             k = int(np.argmax(~np.isclose(again, self.psi, rtol=1e-9, equal_nan=True)))
             raise ValueError(
-                f"joint_feature gives the gold output of example {self.i} other features a second "
-                f"time: feature {k} was {self.psi[k]:.6g} and is {again[k]:.6g}; they must depend "
-                "on x and y alone"
+                f"joint_feature returns other features for the gold output of example {self.i} "
+                f"when called again: feature {k} was {self.psi[k]:.6g} and is {again[k]:.6g}; "
+                "they must depend on x and y alone"
             )
 
     def relative_scores(self, y_hat: Any) -> Floats:
@@ -320,7 +320,7 @@ class _Example:
         w = self.weights[k].copy()
         y_hat = self.problem.predict(self.x, w)
         if not np.array_equal(w, self.weights[k]):
-            raise ValueError("predict has changed the weights that it was given")
+            raise ValueError("predict has changed the weights that it was called with")
         if y_hat is None and self.y is not None:
             raise ValueError(f"predict returned None for example {self.i}; is a return missing?")
         self.check_unchanged("predict")

@@ -162,7 +162,7 @@ class Checkpoint:
             if damage:
                 self._keeps_last = False
                 warn_user(f"{damage[0]}; training resumes from the previous checkpoint, {path}")
-            logger.info("training goes on from %s", path)
+            logger.info("training resumes from %s", path)
             return content.arrays, content.finished
         if damage:
             raise ValueError(f"{'; '.join(damage)}; remove it to start afresh")

@@ -211,8 +211,8 @@ def _pack_params(estimator: Any, encode: _Encoder) -> dict[str, Any]:
             lost.append(name)
     if lost:
         warn_user(
-            f"a model file cannot keep the given {', '.join(lost)}; the loaded estimator will "
-            "have the default there"
+            f"a model file cannot store {', '.join(lost)}; the loaded estimator will have "
+            "the default value"
         )
     return packed
 
@@ -267,7 +267,7 @@ def _unpack_weights(packed: dict[str, Any]) -> Floats:
         w = np.ascontiguousarray(values, dtype=np.float64)
     else:
         if size > _most_weights(len(values)):
-            raise ValueError(f"{size} weights of which only {len(values)} are there")
+            raise ValueError(f"{size} weights but the file has only {len(values)} of them")
         if (indices.ndim, indices.shape) != (1, values.shape) or (np.diff(indices) <= 0).any():
             raise ValueError("coef.indices: expected rising numbers, one for each value")
         if len(indices) and not (indices[0] >= 0 and indices[-1] < size):
@@ -460,10 +460,10 @@ def _is_unfitted(value: Any) -> bool:
 def _read_header(path: PathLike, archive: zipfile.ZipFile) -> dict[str, Any]:
     """The header, once it is known to be one that this version understands."""
     if "header.json" not in archive.namelist():
-        raise _Refused(f"{path}: not a model file of maxmargin")
+        raise _Refused(f"{path}: this is not a model file")
     header = json.loads(archive.read("header.json"))
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise _Refused(f"{path}: not a model file of maxmargin")
+        raise _Refused(f"{path}: this is not a model file")
     if not isinstance(header.get("schema"), int) or header["schema"] > SCHEMA:
         raise _Refused(
             f"{path}: written by maxmargin {header.get('version')!s:.20} in schema "
@@ -531,8 +531,8 @@ def _check_params_known(path: PathLike, header: dict[str, Any], cls: Any) -> Non
     if unknown and header.get("version") != __version__:
         raise _Refused(
             f"{path}: written by maxmargin {header.get('version')!s:.20}, with "
-            f"{', '.join(unknown):.200}, which this version ({__version__}) does not know; use "
-            "that one"
+            f"{', '.join(unknown):.200}, which this version ({__version__}) does not know; "
+            "load it with that version"
         )
 
 
@@ -575,7 +575,7 @@ def _reading(path: PathLike) -> Iterator[zipfile.ZipFile]:
     if not data:
         raise ValueError(f"{path}: the file is empty")
     if data[:2] != b"PK":
-        raise ValueError(f"{path}: not a model file of maxmargin")
+        raise ValueError(f"{path}: this is not a model file")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             _check_unpacked_size(path, archive, len(data))

@@ -183,7 +183,7 @@ class ProgressDisplay:
     label : str, default="training"
         What the line begins with.
     stream : text file, optional
-        Where to write; by default the standard error.
+        Where to write; by default standard error.
     limits : Limits, optional
         When training ends whatever the gap.
     clock : Clock, optional
@@ -217,7 +217,7 @@ class ProgressDisplay:
     def __enter__(self) -> ProgressDisplay:
         self._live = _start_live(self.stream)
         if self._live is None:
-            self._handler = logging.StreamHandler(self.stream)  # None: the standard error
+            self._handler = logging.StreamHandler(self.stream)  # None: standard error
             self._handler.setFormatter(logging.Formatter("%(message)s"))
             self._logger_before = (logger.level, logger.propagate)
             logger.addHandler(self._handler)

@@ -42,15 +42,15 @@ from .console import (
     finish_output,
     warn,
 )
-from .options import underscored
+from .options import either, underscored
 
 __all__ = ["main"]
 
 EXAMPLES = """\
 examples:
   maxmargin demo                                    see it work, without any data
-  maxmargin train tag train.txt -o model.mm         learn tags from a file of CoNLL columns
-  maxmargin evaluate model.mm test.txt              measure them on another file
+  maxmargin train tag train.txt -o model.mm         train a tagger on CoNLL columns
+  maxmargin evaluate model.mm test.txt              evaluate it on another file
   maxmargin predict model.mm new.txt -o tagged.txt  tag new text
   maxmargin train --help                            list the tasks, such as tag and rank
   maxmargin train tag --help                        list the options of one task"""
@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0, 1 for an error (one line on the standard error says what is wrong), 2 for
+        Exit code: 0, 1 for an error (one line on standard error says what is wrong), 2 for
         arguments that make no sense, 3 for training that stopped before it converged,
         130 after Ctrl-C.
     """
@@ -94,14 +94,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             echo(f"maxmargin: interrupted {interrupt}".rstrip())
             return signals.code
         except Exception as error:
+            from ..utils.validation import ParameterError  # numpy, as above
+
             if arguments.debug:
                 echo(traceback.format_exc().rstrip())
             if signals.explain_errors:
                 echo("maxmargin: interrupted")
                 return signals.code
-            text = _with_options(_in_words(error), arguments.parser_)
+            text = _in_options(error, arguments.parser_)
             echo(f"maxmargin: error: {' '.join(text.split())}")
-            return WRONG_USE if isinstance(error, UsageError) else ERROR
+            return WRONG_USE if isinstance(error, (UsageError, ParameterError)) else ERROR
 
 
 def _hyphenated(words: Sequence[str]) -> list[str]:
@@ -135,7 +137,7 @@ class _Parser(argparse.ArgumentParser):
         hint = f" (did you mean {near[0]}?)" if near else ""
         if isinstance(action.choices, dict):  # of commands, by name
             self.error(f"there is no command {value!r:.40}{hint}; {self.prog} --help lists them")
-        listed = ", ".join(map(str, action.choices))
+        listed = either([str(choice) for choice in action.choices])
         raise argparse.ArgumentError(action, f"expected {listed}, got {value!r:.40}{hint}")
 
 
@@ -171,20 +173,14 @@ def _refusal(unknown: list[str], parser: Any, commands: dict[str, Any]) -> str:
     """What to say of arguments that a command does not have."""
     flags = [word.partition("=")[0] for word in unknown if word.startswith("--")]
     for flag in flags:
-        others = [name for name in commands if flag in _options(commands[name].format_help())]
+        others = [name for name in commands if flag in commands[name]._option_string_actions]
         if others:
             command = parser.prog.rpartition(" ")[2]
             return f"{flag} is an option of {', '.join(others)}, not of {command}"
-    options = _options(parser.format_help())
+    options = list(parser._option_string_actions)
     near = [best for flag in flags for best in difflib.get_close_matches(flag, options, 1)]
     hint = f" (did you mean {' '.join(near)}?)" if near else ""
     return f"unrecognized arguments: {' '.join(unknown)}{hint}"
-
-
-def _options(text: str) -> list[str]:
-    """Long options that the help of a parser lists."""
-    heads = [line.strip().split("  ")[0] for line in re.findall(r"^ +-.*", text, re.MULTILINE)]
-    return sorted({option for head in heads for option in re.findall(r"--[a-zA-Z][\w-]*", head)})
 
 
 def _in_words(error: Exception) -> str:
@@ -200,28 +196,40 @@ def _in_words(error: Exception) -> str:
     return f"{kind}: {error} (this is a defect of maxmargin; --debug shows where it comes from)"
 
 
-def _with_options(text: str, parser: Any) -> str:
-    """The text, with options of the command line for Python's parameters."""
-    flags = _options(parser.format_help())
-    quoted = r"'[\w.@-]+'(?:, '[\w.@-]+')*"
-    for flag in sorted(flags):
-        name = flag.removeprefix("--").replace("-", "_")
-        word = rf"(?<![\w./-]){name}"
-        no_flag = f"--no-{flag[2:]}"
-        if no_flag in flags:
-            text = re.sub(rf"{word}=True\b", flag, text)
-            text = re.sub(rf"{word}=False\b", no_flag, text)
-        text = re.sub(rf"{word}=None\b", f"no {flag}", text)
-        text = re.sub(rf"{word}=(['\"]?)([\w.@-]+)\1", rf"{flag} \2", text)
-        text = re.sub(rf"({flag} [\w.@-]+) or '([\w.@-]+)'", r"\1 or \2", text)
-        text = re.sub(rf"{word} must be (?:None or )?", f"{flag} must be ", text)
-        for found in re.finditer(rf"{word} in \(({quoted}),?\)", text):
-            values = found[1].replace("'", "").replace(", ", " or ")
-            text = text.replace(found[0], f"{flag} {values}")
-        if "_" in name:  # one word may mean itself
-            text = re.sub(rf"{word}(?![\w./])", flag, text)
-    listed = rf"(?:--[\w-]+ must be |solvers that can: ){quoted}(?: or '[\w.@-]+')?"
-    return re.sub(listed, lambda m: m[0].replace("'", ""), text)
+def _in_options(message: Exception | str, parser: argparse.ArgumentParser) -> str:
+    """What an error or warning says, with the parser's options for the parameters of Python.
+
+    ``C`` of a `ParameterError`, ``slack='l1'``, ``projective=False`` and ``max_passes``, which can
+    be nothing else, become ``--C``, ``--slack l1``, ``--no-projective`` and ``--max-passes``.
+    """
+    from ..utils.validation import ParameterError  # numpy, which help does without
+
+    flags = {
+        action.dest: flag
+        for flag, action in reversed(parser._option_string_actions.items())
+        if flag.startswith("--")
+    }
+
+    def written(found: re.Match[str]) -> str:
+        flag, value = flags[found["name"]], found["value"]
+        negative = f"--no-{flag[2:]}"
+        if value in ("False", "None"):
+            return negative if negative in parser._option_string_actions else f"no {flag}"
+        return flag if value == "True" else f"{flag} {found['values'].replace(chr(39), '')}"
+
+    if isinstance(message, ParameterError) and message.name in flags:
+        problem = message.problem.replace("None or ", "").replace("got None", "none was given")
+        text = f"{flags[message.name]} {problem}"
+    else:
+        text = _in_words(message) if isinstance(message, Exception) else message
+    before, value = r"(?<![\w./'\"-])", r"(?P<value>[\w-]+(?:\.\w+)*|'[^']*')"
+    text = re.sub(
+        rf"{before}(?P<name>{'|'.join(flags)})=(?P<values>{value}(?:(?:,| or) '[^']*')*)",
+        written,
+        text,
+    )
+    compound = "|".join(name for name in flags if "_" in name) or "(?!)"
+    return re.sub(rf"{before}({compound})(?![\w./'\"=])", lambda m: flags[m[0]], text)
 
 
 class _Warnings:
@@ -235,4 +243,4 @@ class _Warnings:
         kind = re.sub(r"\d+", "0", str(message))
         if kind not in self.shown:
             self.shown.add(kind)
-            warn(_with_options(str(message), self.parser))
+            warn(_in_options(str(message), self.parser))

@@ -106,12 +106,14 @@ class Tokens(NamedTuple):
 
 
 def read_template_option(arguments: argparse.Namespace) -> tuple[list[str], Templates]:
-    """Files that --templates names, and the templates."""
-    name = arguments.templates
+    """Files that --features names, and the templates."""
+    name = arguments.features
     if name is None or name in _TEMPLATES:
         return [], Templates(_TEMPLATES[name]() if name else None)
     if not Path(name).exists():
-        raise UsageError(f"--templates {name}: neither {', '.join(_TEMPLATES)} nor a file")
+        raise UsageError(
+            f"--features {name}: this is neither one of {', '.join(_TEMPLATES)} nor a file"
+        )
     return [name], _read_templates(name)
 
 
@@ -122,7 +124,10 @@ def _read_templates(path: str) -> Templates:
     if is_crf:
         found = read_templates(path)
         if not found.has_transitions:
-            warn_user(f"{path} has no B, for plain transitions; the tagger has them all the same")
+            warn_user(
+                f"{path} has no template B for transitions; the tagger learns their weights all "
+                "the same"
+            )
         return Templates(found.unigram, found.bigram)
     templates = []
     with open_text(path) as stream:
@@ -185,8 +190,8 @@ def label_index(column: int, n_columns: int, source: Source) -> int:
         )
     if n_columns < 2:
         raise ValueError(
-            f"{source}: one column only, expected words and labels (--separator says what stands "
-            "between them)"
+            f"{source}: one column only, expected words and labels (--separator says what "
+            "separates them)"
         )
     return column % n_columns
 
@@ -216,8 +221,9 @@ def load_column_schema(path: str, estimator: Any, extra: dict[str, Any]) -> Colu
     separator = extra.get("separator", "auto")
     if n_columns != len(columns) + 1 or label_column not in range(n_columns):
         raise ValueError(
-            f"{path}: the model has features of {len(columns)} columns, but is said to be of files "
-            f"with {n_columns!r:.40}, the labels in column {label_column!r:.40} (from 0)"
+            f"{path}: the model has features of {len(columns)} columns, but says that it "
+            f"was trained on files with {n_columns!r:.40}, the labels in column "
+            f"{label_column!r:.40} (from 0)"
         )
     if separator not in list(SEPARATORS):
         raise ValueError(f"{path}: unknown separator {separator!r:.40}; upgrade maxmargin")
@@ -309,11 +315,11 @@ def are_attributes(arguments: argparse.Namespace) -> bool:
 
 def attribute_features(arguments: argparse.Namespace) -> FeatureDictionary:
     """What numbers the attributes; options for columns are refused."""
-    for name in ("templates", "label_column", "separator"):
+    for name in ("features", "label_column", "separator"):
         if getattr(arguments, name) is not None:
             flag = name.replace("_", "-")
             raise UsageError(
-                f"--{flag} is for columns; {arguments.data} is read as CRFsuite's data"
+                f"--{flag} is for column files, and {arguments.data} is read as CRFsuite's data"
             )
     return FeatureDictionary(min_count=1 if arguments.min_count is None else arguments.min_count)
 
@@ -332,20 +338,26 @@ def check_can_stream(arguments: argparse.Namespace, templates: Templates) -> Non
     """Raise UsageError for what cannot be done with data that stay in a file."""
     if not arguments.stream:
         if arguments.max_features is not None:
-            raise UsageError("--max-features is of use with --stream only")
+            raise UsageError("--max-features requires --stream")
         return
     if not os.path.isfile(arguments.data) and (
         arguments.data == "-" or os.path.exists(arguments.data)
     ):
-        raise UsageError(f"--stream reads a file, and {arguments.data} is none")
+        raise UsageError(
+            "--stream reads the training file more than once: expected the name of a file, "
+            f"got {arguments.data!r:.60}"
+        )
     for given, why in (
-        (arguments.calibrate, "--calibrate trains on parts of the data"),
-        (templates.of_pairs, "templates of pairs of labels are counted in memory"),
-        ((arguments.order or 1) > 1, "--order 2 and 3 list tuples of labels in memory"),
+        (arguments.probability, "--probability trains on parts of the data"),
+        (
+            templates.of_pairs,
+            "--features has templates for pairs of labels, which are counted in memory",
+        ),
+        ((arguments.order or 1) > 1, "--order above 1 lists tuples of labels in memory"),
         (arguments.on_violation in ("drop", "repair"), "--on-violation changes the data in memory"),
     ):
         if given:
-            raise UsageError(f"not with --stream: {why}")
+            raise UsageError(f"{why}, so it cannot be combined with --stream")
 
 
 def stored_tokens(

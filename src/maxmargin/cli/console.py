@@ -40,11 +40,11 @@ DONE, ERROR, WRONG_USE, STOPPED_EARLY = 0, 1, 2, 3  # argparse too ends with 2 f
 EXIT_CODES = """\
 exit codes:
   0    done
-  1    error: one line on the standard error says what is wrong
+  1    error: one line on standard error says what is wrong
   2    wrong use of the command line
   3    training stopped before it converged; the model was saved all the same
-  130  interrupted by Ctrl-C (143: by SIGTERM, 129: by SIGHUP); what was learned was saved if
-       training had begun
+  130  interrupted by Ctrl-C (143: by SIGTERM, 129: by SIGHUP); if training had begun, the model
+       so far was saved
 """
 
 
@@ -58,17 +58,17 @@ def of_signal(number: int) -> int:
 
 
 def echo(text: str) -> None:
-    """Write a line to the standard error."""
+    """Write a line to standard error."""
     _write_line(sys.stderr, text)
 
 
 def warn(text: str) -> None:
-    """Write a warning to the standard error."""
+    """Write a warning to standard error."""
     echo(f"maxmargin: warning: {' '.join(text.split())}")
 
 
 def echo_result(text: str) -> None:
-    """Write a line to the standard output."""
+    """Write a line to standard output."""
     _write_line(sys.stdout, text)
 
 
@@ -89,16 +89,16 @@ def _in_characters_of(stream: TextIO, text: str) -> str:
 
 
 def write_report(text: str) -> None:
-    """Write what a command is called for to the standard output, in the characters it has."""
+    """Write what a command is called for to standard output, in the characters it has."""
     with standard_output(getattr(sys.stdout, "encoding", None) or "utf-8") as stream:
         stream.write(_in_characters_of(stream, text) + "\n")
 
 
 @contextmanager
 def standard_output(encoding: str) -> Iterator[TextIO]:
-    """The standard output as a text stream of some encoding; errors say that it is meant."""
+    """Standard output as a text stream of some encoding; errors say that it is meant."""
     if sys.stdout is None:
-        raise ValueError("the standard output is closed")
+        raise ValueError("standard output is closed")
     binary = getattr(sys.stdout, "buffer", None)
     try:
         if binary is None:  # replaced by something that takes text only

@@ -82,9 +82,9 @@ def check_output_options(arguments: argparse.Namespace, task: Task) -> None:
     """Raise UsageError for --k, --scores or --confidence where the task has no such answers."""
     for name in ("k", "scores", "confidence"):
         if getattr(arguments, name) and name not in task.answers:
-            raise UsageError(f"models of the task {task.name!r} have no --{name}")
+            raise UsageError(f"--{name} is not available for models of the task {task.name!r}")
     if arguments.confidence and (arguments.k or arguments.scores):
-        raise UsageError("--confidence is of the best output; leave out --k and --scores")
+        raise UsageError("--confidence cannot be combined with --k or --scores")
 
 
 def number_of_answers(arguments: argparse.Namespace) -> int | None:
@@ -144,14 +144,16 @@ def compared(
     """The evaluation, with the differences from another model's."""
     ours, theirs = evaluation.tally, other.tally
     if ours is None or theirs is None:
-        raise ValueError("--against: the scores of this task are not sums over examples")
+        raise ValueError(
+            "--against is not available for this task, whose scores are not sums over examples"
+        )
     if ours.n_units != theirs.n_units or ours.unit != theirs.unit:
         raise ValueError(
             f"--against: {arguments.model} finds {ours.n_units} {ours.unit} in the file, "
             f"{arguments.against} finds {theirs.n_units} {theirs.unit}"
         )
     if not arguments.resamples:
-        raise UsageError("--against needs --resamples of 1 or more")
+        raise UsageError("--against requires --resamples of at least 1")
     found = paired_comparison(ours.scores, theirs.scores, **_settings(arguments))
     report = {
         "model": arguments.against,
@@ -183,7 +185,7 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
     return {
         "level": arguments.level / 100.0,
         "resamples": arguments.resamples,
-        "random_state": arguments.seed,
+        "random_state": arguments.random_state,
     }
 
 
@@ -191,7 +193,12 @@ def _how(tally: Tally, arguments: argparse.Namespace) -> dict[str, Any]:
     """How intervals came about, for programs."""
     settings = _settings(arguments)
     del settings["random_state"]
-    return {**settings, "seed": arguments.seed, "unit": tally.unit, "n_units": tally.n_units}
+    return {
+        **settings,
+        "seed": arguments.random_state,
+        "unit": tally.unit,
+        "n_units": tally.n_units,
+    }
 
 
 def _how_in_words(tally: Tally, arguments: argparse.Namespace) -> str:

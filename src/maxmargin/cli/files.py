@@ -57,12 +57,12 @@ PARTIAL = ".partial"  # ending of models that could not be saved under their nam
 
 
 def is_standard(path: str) -> bool:
-    """Whether an argument stands for the standard input or output."""
+    """Whether an argument stands for standard input or output."""
     return path == STANDARD
 
 
 def open_output(output: str, encoding: str) -> AbstractContextManager[TextIO]:
-    """A text to write, to a file or to the standard output; a file appears whole or not at all."""
+    """A text to write, to a file or to standard output; a file appears whole or not at all."""
     if is_standard(output):
         return standard_output(encoding)
     return write_text_atomically(output, encoding)
@@ -72,10 +72,10 @@ def check_text_output(output: str, inputs: Iterable[str], force: bool) -> None:
     """Raise, before the work begins, if a text or picture cannot or should not be written there."""
     _check_not_an_input(output, inputs)
     if _has_content(output) and is_model_file(output):
-        raise ValueError(f"{output}: there is a model of this name; give another one")
+        raise ValueError(f"{output}: a model file of this name exists; give another name")
     if not force and _has_content(output):
         raise ValueError(
-            f"{output}: there is a file of this name; give another one, or --force to write over it"
+            f"{output}: a file of this name exists; give another name, or --force to replace it"
         )
     check_writable(output)
 
@@ -83,12 +83,12 @@ def check_text_output(output: str, inputs: Iterable[str], force: bool) -> None:
 def check_model_output(output: str, inputs: Iterable[str], force: bool) -> None:
     """Raise, before training, if a model cannot or should not be written there."""
     if is_standard(output):
-        raise ValueError("a model is not written to the standard output: name a file after -o")
+        raise ValueError("a model cannot be written to standard output: name a file after -o")
     _check_not_an_input(output, inputs)
     if not force and _has_content(output) and not is_model_file(output):
         raise ValueError(
-            f"{output}: there is a file of this name that is no model; give another name, or "
-            "--force to write over it"
+            f"{output}: a file of this name exists that is not a model; give another name, "
+            "or --force to replace it"
         )
     check_writable(output)
 
@@ -100,12 +100,15 @@ def check_checkpoint(path: str, others: Iterable[str], resume: bool) -> None:
     others = list(others)
     for name in (path, older_of(path)):
         if is_standard(name) or os.path.realpath(name) in map(os.path.realpath, others):
-            raise ValueError(f"{path}: give another name after --checkpoint, of a file of its own")
+            raise ValueError(
+                f"{path}: the checkpoint needs a file of its own; give another name after "
+                "--checkpoint"
+            )
         _check_not_an_input(name, others)
     check_location(path)
     if has_checkpoint(path) and not resume:
         raise ValueError(
-            f"{path}: there is a checkpoint of this name; --resume continues from it, or else "
+            f"{path}: a checkpoint of this name exists; continue from it with --resume, or "
             "remove it first"
         )
 
@@ -123,10 +126,10 @@ def _check_not_an_input(output: str, inputs: Iterable[str]) -> None:
     target = _identity(output)
     for path in inputs:
         if target is not None and target == _identity(path):
-            name = "the standard input" if is_standard(path) else path
+            name = "standard input" if is_standard(path) else path
             raise ValueError(
-                f"{output}: this is {'a file that is read' if name == output else name}, which "
-                "would be overwritten; give another name after -o"
+                f"{output}: this is {'an input file' if name == output else name}, which would "
+                "be overwritten; give another name after -o"
             )
 
 
@@ -157,7 +160,7 @@ def reason_to_keep(output: str, estimator: Any, finished: bool) -> str | None:
     if not _has_content(output):
         return None
     if not finished:
-        return "the new model has not reached the precision"
+        return "the new model has not reached its precision"
     try:
         name, certified = peek(output)
     except (OSError, ValueError):
@@ -212,23 +215,28 @@ class Model(NamedTuple):
 
 
 def open_input(path: str) -> Source:
-    """A file that can be read more than once; ``-`` is the standard input."""
+    """A file that can be read more than once; ``-`` is standard input."""
     return standard_input() if is_standard(path) else read_once(path)
 
 
 def read_model(path: str, data: str, n_jobs: int | None = None) -> Model:
     """Load a model file; the task follows from the estimator. ``data`` is the file it is for."""
     if is_standard(path):
-        raise ValueError("a model is not read from the standard input: name its file")
+        raise ValueError("a model cannot be read from standard input: give the name of its file")
     try:
         estimator, extra = load_model(path)
     except ValueError as error:
         if is_standard(data) or not _is_model(data):
             raise
-        raise UsageError(f"{data} is a model, {path} is none: name the model first") from error
+        raise UsageError(
+            f"{path} is not a model file, but {data} is: name the model first"
+        ) from error
     entry = entry_of(type(estimator))
     if entry is None or entry.task is None:
-        raise ValueError(f"{path}: a {type(estimator).__name__} is used from Python: mm.load(path)")
+        raise ValueError(
+            f"{path}: a {type(estimator).__name__} can be used from Python only, with "
+            "maxmargin.load"
+        )
     if n_jobs is not None:  # otherwise that of the training
         estimator.n_jobs = n_jobs
     task = TASKS[entry.task]
@@ -247,7 +255,9 @@ def _is_model(path: str) -> bool:
 def check_several_labels(source: Source, labels: set[Any]) -> None:
     """Raise ValueError if there is one label only."""
     if len(labels) < 2:
-        raise ValueError(f"{source}: all labels are {labels.pop()!r:.40}, expected at least 2")
+        raise ValueError(
+            f"{source}: all labels are {labels.pop()!r:.40}, expected at least 2 different ones"
+        )
 
 
 MOST_BYTES = 2**20  # to be read at once
@@ -285,10 +295,10 @@ class Unit(NamedTuple):
 
 
 def read_chunks(path: str, unit: str, encoding: str) -> Iterator[Source]:
-    """Chunks of a file or stream, ``-`` being the standard input."""
+    """Chunks of a file or stream, ``-`` being standard input."""
     if is_standard(path):
         if sys.stdin is None:
-            raise ValueError("the standard input is closed")
+            raise ValueError("standard input is closed")
         yield from _cut(sys.stdin.buffer, "<stdin>", UNITS[unit], encoding)
         return
     with open_stream(path) as stream:
@@ -389,12 +399,12 @@ _ADVICE = {
     Kind.ZSTANDARD: _UNPACK,
     Kind.TAR: _UNPACK,
     Kind.NUMPY: "in Python, numpy.load reads it, and estimators take its arrays",
-    Kind.UTF_16: "say --encoding utf-16",
+    Kind.UTF_16: "use --encoding utf-16",
     Kind.BINARY: "",
     Kind.SVM_HMM: f"{_NO_COMMAND} maxmargin.formats.read_svmlight gives X, y and qid, and rows "
     "with the same qid make a sequence for SequenceTagger",
     Kind.JSON: f"{_NO_COMMAND} json reads it, and estimators take lists",
-    Kind.COMMAS: "tabs or spaces have to stand between the fields",
+    Kind.COMMAS: "the fields must be separated by tabs or spaces",
 }
 #: What few lines look like by chance, such as a sentence in which every word has a comma.
 _BY_MANY_LINES = (Kind.COMMAS, Kind.COLUMNS)

@@ -54,7 +54,8 @@ def split(examples: Examples, n_folds: int, seed: int) -> Iterator[Fold]:
     if n_folds > len(names):
         what = "examples" if examples.groups is None else "groups of examples"
         raise ValueError(
-            f"--folds {n_folds} is more than there are {what} in the training file: {len(names)}"
+            f"--folds must be at most the number of {what} in the training file, "
+            f"{len(names)}, got {n_folds}"
         )
     fold_of = np.empty(len(names), np.int64)
     order = np.random.default_rng(seed).permutation(len(names))
@@ -113,7 +114,8 @@ class HeldOutFile(NamedTuple):
         tally: Tally | None = self._of_task("evaluate", estimator).tally
         if tally is None:
             raise ValueError(
-                f"{self.path}: the task {self.task.name!r} has no single score to choose models by"
+                f"{self.path}: the task {self.task.name!r} has no single score by which to "
+                "choose models"
             )
         return tally
 
@@ -165,7 +167,7 @@ class Watch:
         """What became of it, for the end; of the weights that are saved, those of the estimator."""
         evaluations, kept = self.choice.evaluations, self.choice.kept
         if kept is None:
-            return "the weights that training ended with were not evaluated: it was interrupted"
+            return "the last weights were not evaluated, because training was interrupted"
         known = (own for own in self.evaluated if own.merit == kept.merit)
         # Those from before a checkpoint are evaluated again.
         best = next(known, None) or Evaluated.by(self.file.tally(estimator))

@@ -15,24 +15,32 @@ from .console import UsageError
 from .tasks import TASKS, Task
 
 __all__ = [
+    "CERTIFIED_SOLVERS",
+    "INTERCEPT_HELP",
+    "MEASURES",
+    "ONLINE_SOLVERS",
     "SEPARATORS",
     "TOL_HELP",
     "TaskHelp",
     "add_command",
     "add_jobs_option",
     "add_output_options",
+    "add_random_state",
     "add_reading_options",
     "add_task_options",
     "check_task_options",
+    "either",
     "folds",
     "has_intercept",
     "list_tasks",
     "non_negative",
+    "number",
     "per_cent",
     "positive",
     "seconds",
     "underscored",
     "values_of_C",
+    "whole_number",
 ]
 
 SEPARATORS = {"auto": None, "tab": "\t", "space": " "}
@@ -59,9 +67,9 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
         "--output",
         default="-",
         metavar="FILE",
-        help="file to write (default -, the standard output)",
+        help="file to write (default -, standard output)",
     )
-    parser.add_argument("--force", action="store_true", help="write over FILE if it exists")
+    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
 
 
 def add_reading_options(group: Any, default_separator: str) -> None:
@@ -75,8 +83,8 @@ def add_reading_options(group: Any, default_separator: str) -> None:
     group.add_argument(
         "--separator",
         choices=list(SEPARATORS),
-        help="what separates the fields of a column file: auto (any spaces and tabs), tab (fields "
-        f"may hold spaces) or space (default {default_separator})",
+        help="separator of the fields of a column file: auto (any spaces and tabs), tab (fields "
+        f"may contain spaces) or space (default {default_separator})",
     )
 
 
@@ -84,6 +92,18 @@ def add_jobs_option(group: Any) -> None:
     """Describe the number of threads."""
     group.add_argument(
         "--n-jobs", type=jobs, metavar="N", help="number of threads; -1 for all cores (default 1)"
+    )
+
+
+def add_random_state(group: Any, what: str) -> None:
+    """Describe the seed of some random numbers."""
+    group.add_argument(
+        "--random-state",
+        "--seed",
+        type=non_negative,
+        default=0,
+        metavar="SEED",
+        help=f"seed of the {what} (default 0)",
     )
 
 
@@ -100,6 +120,22 @@ def list_tasks(texts: dict[str, str]) -> str:
         )
         for name, text in texts.items()
     )
+
+
+def number(text: str) -> float:
+    """A number; others check what numbers it may be."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number, got {text!r:.40}") from None
+
+
+def whole_number(text: str) -> int:
+    """A whole number, which may be negative."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r:.40}") from None
 
 
 def underscored(text: str) -> str:
@@ -157,7 +193,7 @@ def values_of_C(text: str) -> list[float]:
     except (ValueError, ZeroDivisionError, OverflowError, argparse.ArgumentTypeError):
         pass
     raise argparse.ArgumentTypeError(
-        f"expected positive numbers between commas, or FROM:TO:N, got {text!r:.40}"
+        f"expected positive numbers separated by commas, or FROM:TO:N, got {text!r:.40}"
     )
 
 
@@ -196,32 +232,52 @@ def _encoding(name: str) -> str:
     return name
 
 
+def either(names: Sequence[str]) -> str:
+    """Names of which one is to be chosen."""
+    *rest, last = names
+    return f"{', '.join(rest)} or {last}" if rest else last
+
+
+INTERCEPT_HELP = "learn an intercept: the weight of a constant feature"
 TOL_HELP = "relative duality gap at which training stops"
+
+#: Names of solvers and measures, which modules have that take long to import.
+CERTIFIED_SOLVERS = (
+    *("auto", "sda", "fasole", "sdm", "bcfw", "one_slack", "n_slack"),
+    *("dcd_light", "dcd", "cpd"),
+)
+ONLINE_SOLVERS = ("perceptron", "mira", "sgd", "pegasos")
+MEASURES = (
+    *("error", "f1", "fbeta", "prbep", "precision_at_k", "recall_at_k", "recall_at_precision"),
+    *("precision_at_recall", "roc_auc", "average_precision"),
+)
 
 #: Those without help have one of each task, `Task.option_help`.
 OPTIONS: dict[str, dict[str, Any]] = {
-    "templates": {
+    "features": {
         "metavar": "NAME|FILE",
         "help": "feature templates: chunking, ner or words, or a file of templates, which may be "
-        "one of CRF++ or Wapiti",
+        "one of CRF++ or Wapiti (default: words for files with one column beside the labels, "
+        "chunking for others)",
     },
     "format": {
         "choices": ["columns", "crfsuite"],
-        "help": "format of the training file (default: found out from its first lines)",
+        "help": "format of the training file (default: recognised from its first lines)",
     },
     "label_column": {
-        "type": int,
+        "type": whole_number,
         "metavar": "N",
-        "help": "number of the column that holds the labels, from 0 (default -1, the last)",
+        "help": "column that holds the labels, counted from 0 (default -1, the last one)",
     },
     "min_count": {
         "type": non_negative,
         "metavar": "N",
-        "help": "drop features that occur fewer than N times in the training file",
+        "help": "drop features that occur fewer than N times in the training file (default 1: "
+        "keep all)",
     },
     "constraints": {
         "choices": ["bio"],
-        "help": "rule that predicted labels obey: bio allows I-X after B-X or I-X only (default: "
+        "help": "rule that predicted labels obey: bio allows I-X only after B-X or I-X (default: "
         "any label may follow any other)",
     },
     "on_violation": {
@@ -229,10 +285,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "boundary_weights": {
         "action": "store_true",
-        "help": "learn a weight of each label at the first and at the last token",
+        "help": "learn weights of the labels at the first and at the last token of a sequence",
     },
     "order": {
-        "type": int,
+        "type": whole_number,
         "choices": [1, 2, 3],
         "help": "number of previous labels that a transition depends on (default 1)",
     },
@@ -244,41 +300,41 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "edges": {
         "choices": ["tree", "pairs"],
-        "help": "learn weights of pairs of labels that are on together: the pairs of a learned "
-        "tree, or all pairs, for at most 14 labels (default: no pairs)",
+        "help": "learn weights of pairs of labels that occur together: the pairs of a learned tree "
+        "(tree), or all pairs, for at most 14 labels (pairs; default: no pairs)",
     },
     "grades": {
         "metavar": "A,B,...",
-        "help": "names of the grades from the lowest to the highest (default: the whole numbers "
-        "in the training file)",
+        "help": "grades from the lowest to the highest, separated by commas (default: the whole "
+        "numbers in the training file)",
     },
     "measure": {
-        "type": underscored,
+        "choices": MEASURES,
         "metavar": "NAME",
-        "help": "measure to optimise: error (default), f1, fbeta, prbep, precision_at_k, "
-        "recall_at_k, recall_at_precision, precision_at_recall, roc_auc or average_precision",
+        "help": f"measure to optimise: {either(['error (default)', *MEASURES[1:]])}",
     },
     "k": {
         "type": positive,
         "metavar": "N",
     },
     "beta": {
-        "type": float,
-        "help": "weight of recall against precision in the measure fbeta (1: as in f1)",
+        "type": number,
+        "help": "weight of recall against precision in the measure fbeta (default 1: as in f1)",
     },
     "floor": {
-        "type": float,
-        "help": "smallest precision allowed in recall_at_precision, or recall in "
-        "precision_at_recall",
+        "type": number,
+        "help": "smallest precision that the measure recall_at_precision allows, or smallest "
+        "recall that precision_at_recall allows",
     },
     "projective": {
         "action": argparse.BooleanOptionalAction,
-        "help": "predict trees without crossing arcs only (default); --no-projective allows "
+        "help": "predict only trees without crossing arcs (default); --no-projective allows "
         "crossing arcs",
     },
-    "relations": {
+    "labeled": {
         "action": argparse.BooleanOptionalAction,
-        "help": "learn the labels of arcs (DEPREL) too (default); --no-relations learns heads only",
+        "help": "learn the labels of arcs (DEPREL) as well as the heads (default); --no-labeled "
+        "learns heads only",
     },
     "hash_bits": {
         "type": non_negative,
@@ -287,8 +343,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "terminals": {
         "choices": ["tags", "words"],
-        "help": "leaves that the grammar derives: the tags, which are then part of the input "
-        "(default), or the words",
+        "help": "leaves of the trees that the grammar derives: tags, which are then part of the "
+        "input (default), or words",
     },
     "horizontal": {
         "type": non_negative,
@@ -298,8 +354,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "vertical": {
         "type": positive,
         "metavar": "N",
-        "help": "number of ancestors, itself included, that a symbol of the grammar names: 1 for "
-        "the label alone (default), 2 for the label and its parent's, and so on",
+        "help": "number of labels that a symbol of the grammar consists of: 1 for its own "
+        "(default), 2 for its own and its parent's, and so on",
     },
     "span_features": {
         "action": "store_true",
@@ -316,32 +372,35 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "gaps": {
         "choices": ["linear", "affine"],
-        "help": "cost of a gap: linear, a weight for each letter, or affine (default), a weight "
-        "for opening it too",
+        "help": "cost of a gap: one weight for each of its letters (linear), or another weight for "
+        "opening it as well (affine, default)",
     },
     "symmetric": {
         "action": "store_true",
-        "help": "learn one score for each pair of letters, whichever comes first",
+        "help": "learn the same score for the letters a and b as for b and a",
     },
-    "calibrate": {
+    "probability": {
         "action": "store_true",
-        "help": "learn the probabilities that predict --confidence writes, by three more fits",
+        "help": "learn the probabilities that predict --confidence writes; takes three more fits",
     },
 }
 
 TEMPLATES = """\
-Templates are chunking (columns w and p: word and part of speech), ner, words (one column), or a
-file with one template on each line, such as  w[0]  p[-1]|p[0]  suffix3(w[0])  lower(w[1]),
+Feature templates are chunking (for columns w and p: word and part of speech), ner, words (one
+column), or a file with one template on each line, such as
+  w[0]  p[-1]|p[0]  suffix3(w[0])  lower(w[1])
 or a template file of CRF++ or Wapiti (U05:%x[-1,0]/%x[0,0], B).
-Columns are called w, p, c2, c3, ... in the order of the file, that of the labels left out.
+Columns are called w, p, c2, c3, ... in the order of the file, without the column of labels.
 
 """
 
 
-def add_task_options(parser: argparse.ArgumentParser) -> None:
-    """Describe the options that not every task has."""
+def add_task_options(parser: argparse.ArgumentParser, without: Sequence[str] = ()) -> None:
+    """Describe the options that not every task has, but for some that a command does without."""
     group = parser.add_argument_group("options of the task")
     for name, settings in OPTIONS.items():
+        if name in without:
+            continue
         by_task = [task.option_help[name] for task in TASKS.values() if name in task.option_help]
         group.add_argument(_flag(name), **{"help": "; ".join(by_task), **settings})
 
@@ -382,19 +441,20 @@ def _describe(parser: argparse.ArgumentParser, task: Task | None) -> None:
     own[argparse.SUPPRESS].help = "show this help message and exit"  # that of -h
     for name, text in task.option_help.items():
         own[name].help = text
+    own["on_violation"].choices = task.violations
     if task.losses:
         first, *others = task.losses
-        own["loss"].help = f"loss to train for: {_either([f'{first} (default)', *others])}"
+        own["loss"].help = f"loss to minimise: {either([f'{first} (default)', *others])}"
     own["tol"].help = f"{TOL_HELP} (default {task.tol:g})"
-    if "intercept" in task.options:
-        default = "--intercept" if has_intercept(task) else "--no-intercept"
-        own["intercept"].help = f"learn the weight of a constant feature (default {default})"
+    if "fit_intercept" in task.options:
+        default = "--fit-intercept" if has_intercept(task) else "--no-fit-intercept"
+        own["fit_intercept"].help = f"{INTERCEPT_HELP} (default {default})"
     for group in parser._action_groups:
         if group.title == "options of the task":
             group.title = f"options of {task.name}"
     parser.usage = (parser.usage or "").replace("TASK", task.name)
     parser.description = f"{parser.description}\n{list_tasks({task.name: task.description})}"
-    if "templates" in task.options:
+    if "features" in task.options:
         parser.epilog = f"{TEMPLATES}{parser.epilog}"
 
 
@@ -408,19 +468,21 @@ def check_task_options(arguments: argparse.Namespace, task: Task) -> None:
                 f"{_flag(name)} is for the {noun} {_listed(tasks)} only, not for {task.name!r}"
             )
     if arguments.on_violation and arguments.on_violation not in task.violations:
-        able = _listed([repr(name) for name in task.violations])
-        raise UsageError(f"--on-violation of {task.name} is {able}, got {arguments.on_violation!r}")
+        able = either([*task.violations])
+        raise UsageError(
+            f"--on-violation of {task.name} must be {able}, got {arguments.on_violation!r}"
+        )
     if arguments.loss is not None and not task.losses:
-        raise UsageError(f"--loss is not for the task {task.name!r}")
+        raise UsageError(f"the task {task.name!r} has no --loss; it optimises --measure")
     if arguments.loss is not None and arguments.loss not in task.losses:
         raise UsageError(
-            f"--loss of {task.name} must be {' or '.join(task.losses)}, got {arguments.loss!r:.40}"
+            f"--loss of {task.name} must be {either([*task.losses])}, got {arguments.loss!r:.40}"
         )
 
 
 def has_intercept(task: Task) -> bool:
     """Whether a task learns an intercept by default: not with templates, which make features."""
-    return "templates" not in task.options
+    return "features" not in task.options
 
 
 def _all_options() -> list[str]:
@@ -433,12 +495,6 @@ def _has(task: Task, name: str) -> bool:
     if name in ("stream", "max_features"):
         return task.streams
     return bool(task.losses) if name == "loss" else name in task.options
-
-
-def _either(names: list[str]) -> str:
-    """Names of which one is to be chosen."""
-    *rest, last = names
-    return f"{', '.join(rest)} or {last}" if rest else last
 
 
 def _listed(names: list[str]) -> str:

@@ -74,7 +74,7 @@ def read_rows(
     X, width = data.X, model.estimator.n_features_in_
     unknown = len(np.unique(X.indices[X.indices >= width]))
     if unknown:
-        warn_user(f"{source}: {unknown} features unknown to the model are left out")
+        warn_user(f"{source}: features unknown to the model are left out ({unknown} of them)")
     if X.shape[1] < width:
         X.resize(X.shape[0], width)
     return data._replace(X=X[:, :width])
@@ -96,8 +96,9 @@ def read_labelled_rows(
     # Labels of a file are all numbers or all words.
     if known and given and isinstance(known[0], str) != isinstance(given[0], str):
         raise ValueError(
-            f"{source}: the labels are {_kind(given[0])}, such as {given[0]!r:.40}; the model was "
-            f"trained on {_kind(known[0])}, such as {known[0]!r:.40}, so that none can be right"
+            f"{source}: the labels are {_kind(given[0])}, such as {given[0]!r:.40}; the "
+            f"model was trained on {_kind(known[0])}, such as {known[0]!r:.40}, so no "
+            "prediction could be right"
         )
     return source, data
 
@@ -117,4 +118,4 @@ def _check_queries(source: Source, data: SvmlightData, expected: bool) -> None:
     if expected and data.qid is None:
         raise ValueError(f"{source}: no qid: fields found, expected one on each line")
     if not expected and data.qid is not None:
-        raise ValueError(f"{source}: found qid: fields, which have no use here; remove them")
+        raise ValueError(f"{source}: found qid: fields, which this task does not use; remove them")

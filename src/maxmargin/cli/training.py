@@ -12,14 +12,19 @@ from ..utils.defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
 from ..utils.tables import gap_fraction
 from .console import DONE, ERROR, STOPPED_EARLY, Signals, UsageError, echo, echo_result, warn
 from .options import (
+    CERTIFIED_SOLVERS,
+    INTERCEPT_HELP,
+    ONLINE_SOLVERS,
     TOL_HELP,
     TaskHelp,
     add_jobs_option,
+    add_random_state,
     add_reading_options,
     add_task_options,
     check_task_options,
+    either,
     has_intercept,
-    non_negative,
+    number,
     seconds,
     underscored,
 )
@@ -104,9 +109,11 @@ class Plan(NamedTuple):
 def shared_parameters(arguments: argparse.Namespace, task: Task) -> dict[str, Any]:
     """Parameters that all estimators have, or many."""
     some: dict[str, Any] = {"loss": arguments.loss or task.losses[0]} if task.losses else {}
-    if "intercept" in task.options:
+    if "fit_intercept" in task.options:
         default = has_intercept(task)
-        some["fit_intercept"] = default if arguments.intercept is None else arguments.intercept
+        some["fit_intercept"] = (
+            default if arguments.fit_intercept is None else arguments.fit_intercept
+        )
     return some | {
         "C": arguments.C,
         "rescaling": arguments.rescaling,
@@ -117,17 +124,18 @@ def shared_parameters(arguments: argparse.Namespace, task: Task) -> dict[str, An
         "max_passes": arguments.max_passes,
         "max_time": arguments.max_time,
         "n_jobs": arguments.n_jobs,
-        "random_state": arguments.seed,
+        "random_state": arguments.random_state,
         "verbose": 0 if arguments.quiet else 1,
         "training": {"cache_mb": arguments.cache_mb},
     }
 
 
 def check_values(arguments: argparse.Namespace, task: Task) -> None:
-    """Raise UsageError, before any file is read, for values that no training could do with."""
+    """Raise UsageError, before any file is read, for values that no training can use."""
     from ..core.formulation import Formulation
     from ..core.problem import Problem
     from ..solvers import make_solver
+    from ..utils.validation import ParameterError
 
     given = shared_parameters(arguments, task)
     limits = ("tol", "epsilon", "max_passes", "max_time", "random_state")
@@ -136,6 +144,8 @@ def check_values(arguments: argparse.Namespace, task: Task) -> None:
         formulation = Formulation(given["rescaling"], given["slack"])
         any_problem = cast(Problem, SimpleNamespace(n_examples=1))
         solver.check(any_problem, formulation, given["C"])
+    except ParameterError:
+        raise
     except ValueError as error:
         raise UsageError(str(error)) from None
 
@@ -152,16 +162,16 @@ def add_checkpoint_options(parser: argparse.ArgumentParser) -> None:
     keeping.add_argument(
         "--checkpoint",
         metavar="FILE",
-        help="file to keep the state of the training in, to resume after a crash",
+        help="file that training saves its state to from time to time, to resume after a crash",
     )
     keeping.add_argument(
         "--checkpoint-every",
         type=seconds,
         metavar="SECONDS",
-        help=f"seconds between two writes of the checkpoint (default {CHECKPOINT_EVERY:g})",
+        help=f"seconds between two saves of the checkpoint (default {CHECKPOINT_EVERY:g})",
     )
     keeping.add_argument(
-        "--resume", action="store_true", help="resume from the checkpoint, if there is one"
+        "--resume", action="store_true", help="resume from the checkpoint, if it exists"
     )
 
 
@@ -169,16 +179,23 @@ def add_data_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the task and its file."""
     parser.add_argument("-h", "--help", action=TaskHelp)
     parser.add_argument("task", metavar="TASK", choices=list(TASKS), help="task to learn")
-    parser.add_argument("data", metavar="DATA", help="training file, or - for the standard input")
+    parser.add_argument("data", metavar="DATA", help="training file, or - for standard input")
 
 
-def add_training_options(parser: argparse.ArgumentParser, *, has_C: bool = True) -> None:
+def add_training_options(
+    parser: argparse.ArgumentParser, *, has_C: bool = True, has_probability: bool = True
+) -> None:
     """Describe how to train; commands that try several C have no --C."""
-    parser.set_defaults(C=1.0, stream=False, max_features=None)
+    parser.set_defaults(C=1.0, stream=False, max_features=None, probability=False)
     model = parser.add_argument_group("model")
     if has_C:
-        model.add_argument("--C", type=float, help="weight of the training errors (default 1)")
-    model.add_argument("--loss", type=underscored, metavar="NAME", help="loss to train for")
+        model.add_argument(
+            "--C",
+            type=number,
+            help="weight of the training errors; larger values fit the training file more closely "
+            "(default 1)",
+        )
+    model.add_argument("--loss", type=underscored, metavar="NAME", help="loss to minimise")
     model.add_argument(
         "--rescaling",
         default="margin",
@@ -193,51 +210,51 @@ def add_training_options(parser: argparse.ArgumentParser, *, has_C: bool = True)
         "all (none: a hard margin)",
     )
     model.add_argument(
-        "--intercept",
+        "--fit-intercept",
         action=argparse.BooleanOptionalAction,
-        help="learn the weight of a constant feature",
+        help=INTERCEPT_HELP,
     )
-    add_task_options(parser)
+    add_task_options(parser, () if has_probability else ("probability",))
     add_reading_options(parser.add_argument_group("reading"), "auto")
     training = parser.add_argument_group("training")
     training.add_argument(
         "--solver",
         default="auto",
-        type=underscored,
+        choices=(*CERTIFIED_SOLVERS, *ONLINE_SOLVERS),
         metavar="NAME",
-        help="solver (default auto); perceptron, mira, sgd and pegasos make 10 passes over the "
-        "data, or as many as --max-passes says",
+        help="training algorithm: "
+        f"{', '.join(['auto (default)', *CERTIFIED_SOLVERS[1:]])}, which stop by --tol; or "
+        f"{either(ONLINE_SOLVERS)}, which make 10 passes over the data unless --max-passes says "
+        "otherwise",
     )
-    training.add_argument("--tol", type=float, help=f"{TOL_HELP} (default {TOL:g} as a rule)")
+    training.add_argument("--tol", type=number, help=f"{TOL_HELP} (default {TOL:g} for most tasks)")
     training.add_argument(
         "--epsilon",
-        type=float,
+        type=number,
         help="duality gap, in units of mean loss, at which training stops (default: --tol alone)",
     )
     training.add_argument(
         "--max-passes",
-        type=float,
+        type=number,
         metavar="N",
         help="stop after N passes over the training data, whatever the gap",
     )
     training.add_argument(
         "--max-time",
-        type=float,
+        type=number,
         metavar="SECONDS",
         help="stop after that many seconds of training, whatever the gap",
     )
     training.add_argument(
         "--cache-mb",
-        type=float,
+        type=number,
         default=CACHE_MB,
         metavar="MB",
-        help="memory for the cutting planes that training keeps beside the data; 0 for as little "
-        f"as possible (default {CACHE_MB:g})",
+        help="megabytes of memory for the cutting planes that training stores beside the data; 0 "
+        f"for as little as possible (default {CACHE_MB:g})",
     )
     add_jobs_option(training)
-    training.add_argument(
-        "--seed", type=non_negative, default=0, help="seed of the random numbers (default 0)"
-    )
+    add_random_state(training, "random numbers")
     parser.add_argument("-q", "--quiet", action="store_true", help="show warnings and errors only")
 
 
@@ -249,7 +266,7 @@ def check_checkpoint_options(arguments: argparse.Namespace) -> None:
             ("--checkpoint-every", arguments.checkpoint_every is not None),
         ):
             if given:
-                raise UsageError(f"{name} is of use with --checkpoint only")
+                raise UsageError(f"{name} requires --checkpoint")
 
 
 def check_keeping(arguments: argparse.Namespace, others: list[str]) -> None:
@@ -259,7 +276,7 @@ def check_keeping(arguments: argparse.Namespace, others: list[str]) -> None:
     if arguments.checkpoint is not None:
         check_checkpoint(arguments.checkpoint, others, arguments.resume)
         if arguments.resume and not has_checkpoint(arguments.checkpoint):
-            say(arguments, f"there is no {arguments.checkpoint} yet: training starts afresh")
+            say(arguments, f"{arguments.checkpoint} does not exist yet: training starts afresh")
 
 
 def keep(estimator: Any, arguments: argparse.Namespace) -> None:
@@ -286,9 +303,9 @@ def leave(arguments: argparse.Namespace, finished: bool) -> None:
 
 
 def check_inputs_differ(arguments: argparse.Namespace) -> None:
-    """Raise UsageError if two files are to be read from the standard input."""
+    """Raise UsageError if two files are to be read from standard input."""
     if arguments.dev == arguments.data == "-":
-        raise UsageError("the standard input is either the training file or that of --dev")
+        raise UsageError("standard input cannot be both the training file and the file of --dev")
 
 
 def make_plan(arguments: argparse.Namespace) -> Any:
@@ -351,8 +368,8 @@ def _report(
     if path != arguments.output:
         reason = "training was interrupted" if interrupted else why
         warn(
-            f"{arguments.output} is left as it was, for {reason}; the new model is in {path} "
-            "(--force would have written over the old one)"
+            f"{arguments.output} is left as it was, because {reason}; the new model is in {path} "
+            "(--force replaces the old one)"
         )
     return exit_code(result, signals)
 

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from ..utils.types import Floats
+from ..utils.validation import ParameterError
 from .executor import (
     ClusterLost,
     Loader,
@@ -57,14 +58,15 @@ def as_client(cluster: Any) -> Any:
         ) from None
     if isinstance(cluster, Client):
         if cluster.status in CLOSED:
-            raise ValueError("cluster is a client that is closed")
+            raise ValueError("cluster is a closed client; connect again")
         return cluster
     # Dask would notice an address without a port, too, but wait a minute for its half-made client.
     usable = ":" in cluster if isinstance(cluster, str) else hasattr(cluster, "scheduler_address")
     if not usable:
-        raise ValueError(
-            "cluster must be a dask.distributed Client, a cluster, or the address of a scheduler "
-            f"such as 'tcp://10.0.0.1:8786', got {cluster!r:.80}"
+        raise ParameterError(
+            "cluster",
+            "must be a dask.distributed Client, a cluster, or the address of a scheduler such as "
+            f"'tcp://10.0.0.1:8786', got {cluster!r:.80}",
         )
     return Client(cluster, set_as_default=False, timeout=CONNECTING)
 
@@ -203,8 +205,8 @@ class DaskExecutor:
         self._moves[shard] += 1
         if self._moves[shard] > MOST_MOVES:
             raise self._end(
-                f"part {shard} was given to {MOST_MOVES} workers in a row, and none has answered: "
-                "they may lack the memory for it, or its oracle ends their process"
+                f"shard {shard} was sent to {MOST_MOVES} workers in a row, and none has "
+                "answered: they may lack the memory for it, or its oracle ends their process"
             )
 
     def _move_late(self, shard: int, workers: list[str]) -> None:
@@ -329,7 +331,7 @@ class DaskExecutor:
             except (KeyError, OSError, TimeoutError) as error:  # of Dask: the worker is gone
                 if not left:
                     raise self._end(
-                        f"no worker takes part {shard}, {SENT_TO} were tried: {error!r}"
+                        f"no worker accepts shard {shard}; {SENT_TO} were tried: {error!r}"
                     ) from error
                 self._move(shard, self._workers())
 

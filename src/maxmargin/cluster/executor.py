@@ -222,7 +222,7 @@ class ShardedProblem(PackedProblem):
 
     def subset(self, indices: Ints) -> NoReturn:
         """Shards are not cut again."""
-        raise TypeError("parts on workers are not cut into others")
+        raise TypeError("a shard on a worker cannot be divided further")
 
     def __getstate__(self) -> dict[str, object]:
         """What tells it from others: the examples, not who answers for them."""

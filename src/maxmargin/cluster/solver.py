@@ -180,16 +180,16 @@ class ClusterSolver(SolverParameters):
         if isinstance(problem, Sequence) and not hasattr(problem, "n_examples"):
             loaders = list(problem)
             if not loaders or not all(callable(loader) for loader in loaders):
-                raise ValueError("expected a problem, or a list of callables, one for each part")
+                raise ValueError("expected a problem, or a list of callables, one for each shard")
             if sample_weight is not None and len(sample_weight) != len(loaders):
                 raise ValueError(
-                    f"sample_weight has {len(sample_weight)} arrays for {len(loaders)} parts"
+                    f"sample_weight has {len(sample_weight)} arrays for {len(loaders)} shards"
                 )
             return loaders, [None] * len(loaders) if sample_weight is None else list(sample_weight)
         if isinstance(problem, AdaptiveFeatures):
             raise ValueError(
-                f"a {type(problem).__name__} finds its features in training: its parts would have "
-                "different ones"
+                f"a {type(problem).__name__} finds its features during training, and each shard "
+                "would have different ones"
             )
         n = problem.n_examples  # type: ignore[union-attr]
         if n == 0:
@@ -212,10 +212,10 @@ def solve_by(
     """Solve the problem of all parts of a team; counts are of examples."""
     widths = {info.n_features for info in executor.info}
     if len(widths) > 1:
-        raise ValueError(f"the parts have different numbers of features: {sorted(widths)}")
+        raise ValueError(f"the shards have different numbers of features: {sorted(widths)}")
     problem = ShardedProblem(executor, formulation)
     if problem.size == 0:
-        raise ValueError(f"all {problem.n_examples} parts are empty, expected examples")
+        raise ValueError(f"all {problem.n_examples} shards are empty, expected examples")
     ratio = problem.size / problem.n_examples
     result = solver.solve(
         problem,

@@ -72,8 +72,8 @@ class WeightConstraints:
         both = np.intersect1d(below, above)
         if len(both):
             raise ValueError(
-                f"weight {both[0]} is among the nonnegative and among the nonpositive ones: "
-                "where it is to be 0, fix it"
+                f"weight {both[0]} is both in nonnegative and in nonpositive; if it is to be 0, "
+                "put it in fixed"
             )
         low[below], high[above] = 0.0, 0.0
         mean = self._mean(n_features)
@@ -81,7 +81,7 @@ class WeightConstraints:
         for number, value in self._fixed(n_features).items():
             if not low[number] <= value <= high[number]:
                 sign = "nonnegative" if value < 0.0 else "nonpositive"
-                raise ValueError(f"weight {number} is fixed to {value:g}, but is to be {sign}")
+                raise ValueError(f"weight {number} is fixed to {value:g}, but must be {sign}")
             low[number] = high[number] = mean[number] = value
             fixed[number] = True
         return FeasibleSet(mean, low, high, fixed)

@@ -100,7 +100,10 @@ class EarlyStopping(WeightsCallback):
     ) -> None:
         """Get ready for a training: the draft has all that predictions need but the weights."""
         if draft.slack == "none":
-            raise ValueError("slack='none' has no weights to choose from: earlier ones do not fit")
+            raise ValueError(
+                "early stopping needs slack='l1' or 'l2': without slacks only the last weights "
+                "satisfy the constraints"
+            )
         self._draft, self._problem, self._following = draft, problem, following
 
     def __call__(

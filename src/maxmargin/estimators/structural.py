@@ -106,8 +106,8 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
         bound = self.problem.bind(X, y)
         if bound.n_examples != len(X):
             raise ValueError(
-                f"{type(bound).__name__} has {bound.n_examples} examples of its own, but X has "
-                f"{len(X)}; give a problem whose examples come from bind(X, Y)"
+                f"{type(bound).__name__} has {bound.n_examples} examples already, but X has "
+                f"{len(X)}; use a problem that takes its examples from bind(X, Y)"
             )
         weights = as_sample_weights(sample_weight)
         data = (type(self.problem), _content(self.problem, X, y)) if self.warm_start else ()

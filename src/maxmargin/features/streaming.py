@@ -162,7 +162,10 @@ class _Corpus:
         """Make room for so many columns."""
         at = self._label_column
         if n_columns < 2 or not -n_columns <= at < n_columns:
-            raise ValueError(f"no label column {at} beside others: there are {n_columns} columns")
+            raise ValueError(
+                f"label_column is {at}, but the data has {n_columns} columns; it needs that one "
+                "and at least one more"
+            )
         self._labels_at = at % n_columns
         for _ in range(n_columns):
             stream = tempfile.TemporaryFile(dir=self._folder)

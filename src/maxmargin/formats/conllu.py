@@ -185,7 +185,10 @@ def _read_sentence(lines: NumberedLines) -> _Sentence:
             others.append((len(words), line))
             continue
         if len(fields) != 10:
-            raise BadLine(f"expected 10 columns, separated by tabs, found {len(fields)}", number)
+            raise BadLine(
+                f"expected the 10 columns of CoNLL-U, separated by tabs, found {len(fields)}",
+                number,
+            )
         if _OTHER_ID.fullmatch(fields[ID]):
             others.append((len(words), line))
             continue

@@ -74,9 +74,9 @@ Source = PathLike | ReadContent
 
 
 def standard_input() -> ReadContent:
-    """Read all of the standard input."""
+    """Read all of standard input."""
     if sys.stdin is None:
-        raise ValueError("the standard input is closed")
+        raise ValueError("standard input is closed")
     return ReadContent(sys.stdin.buffer.read(), "<stdin>")
 
 
@@ -195,8 +195,8 @@ def open_text(source: Source, encoding: str = "utf-8") -> Iterator[TextIO]:
             where = str(source) if line is None else f"{source}:{line}"
             reason = getattr(error, "reason", error)
             raise ValueError(
-                f"{where}: not valid {encoding} text ({reason}); if the file is in another "
-                "encoding, name it with encoding= (--encoding on the command line)"
+                f"{where}: not valid {encoding} text ({reason}); if the file has another "
+                "encoding, name it, as in encoding='latin-1'"
             ) from error
         finally:
             stream.detach()

@@ -38,11 +38,10 @@ TICK = 0.1  # seconds between two looks at the compiler
 # Objects made between two collections of the youngest, and collections of these before older ones.
 RARELY = (50_000, 20, 100)
 
-ANNOUNCEMENT = "compiling kernels%s, some 5 to 30 seconds, %s"
-KEPT = "for their first use; later runs find them (`maxmargin warm-up` compiles ahead)"
+ANNOUNCEMENT = "compiling kernels%s, about 5 to 30 seconds, %s"
+KEPT = "for their first use; later runs load them (`maxmargin warm-up` compiles in advance)"
 NOT_KEPT = (
-    "in every process, for there is no folder to keep them in: "
-    "set NUMBA_CACHE_DIR to a folder that can be written"
+    "in every process, because no folder can store them: set NUMBA_CACHE_DIR to a writable folder"
 )
 PROGRESS = "compiling kernels: %d so far, %.0f s"
 

@@ -91,8 +91,8 @@ def cost_matrix(table: Any, labels: list[Any], are_all: bool = True) -> Floats:
             costs = as_reals(table)
         except (TypeError, ValueError):
             raise ValueError(
-                f"loss must be the name of one or a table of costs, numbers in {K} rows of {K} or "
-                f"a mapping from pairs of labels; got {table!r:.60}"
+                f"loss must be the name of a loss or a table of costs, numbers in {K} rows of "
+                f"{K} or a mapping from pairs of labels; got {table!r:.60}"
             ) from None
         if costs.shape != (K, K):
             raise ValueError(

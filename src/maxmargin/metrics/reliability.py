@@ -92,7 +92,9 @@ def reliability(probabilities: ArrayLike, right: ArrayLike, n_bins: int = 15) ->
         raise ValueError(f"n_bins must be a whole number of 1 or more, got {n_bins!r}")
     bad = np.flatnonzero(~((given >= 0.0) & (given <= 1.0)))
     if len(bad):
-        raise ValueError(f"probabilities[{bad[0]}] is {given[bad[0]]}, expected a number of [0, 1]")
+        raise ValueError(
+            f"probabilities[{bad[0]}] is {given[bad[0]]}, expected a number from 0 to 1"
+        )
     group = np.minimum((given * n_bins).astype(np.int64), n_bins - 1)
     counts = np.bincount(group, minlength=n_bins)
     with np.errstate(invalid="ignore"):

@@ -39,7 +39,9 @@ def picture_format(path: PathLike) -> str:
     ending = Path(path).suffix[1:].lower() or "png"
     if ending not in known:
         names = ", ".join(sorted(known))
-        raise ValueError(f"{path}: no picture can be written as {ending!r}, but as {names}")
+        raise ValueError(
+            f"{path}: pictures cannot be written in the format {ending!r}; expected one of {names}"
+        )
     return ending
 
 

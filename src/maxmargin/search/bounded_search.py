@@ -249,7 +249,9 @@ class _Search:
             found = self.decode(feasible_set.lower, feasible_set.upper, multiplier)
             total = found.gain + multiplier * found.loss
             if not math.isfinite(total):
-                raise ValueError("the scores of outputs are not finite; are the weights too large?")
+                raise ValueError(
+                    "the scores of outputs are not finite; the weights may be too large"
+                )
             self._note(found)
             if multiplier > 0.0:
                 bound = min(bound, violation.bound(multiplier, total))

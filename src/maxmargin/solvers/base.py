@@ -23,7 +23,7 @@ from ..engine.training.state import fingerprint
 from ..time_left import Limits
 from ..utils.defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
 from ..utils.types import Floats
-from ..utils.validation import LARGEST, as_floats, is_at_least
+from ..utils.validation import LARGEST, ParameterError, as_floats, is_at_least
 from .checkpoint_group import CheckpointGroup, open_file
 
 __all__ = [
@@ -188,7 +188,7 @@ class Solver(SolverParameters):
         return open_file(self.checkpoint, self, identity)
 
     def settings(self, problem: Any, formulation: Formulation, C: float) -> dict[str, str]:
-        """What has to be the same for a training that goes on, but for the examples."""
+        """What must be the same to resume a training, except for the examples."""
         import joblib
 
         options = {f.name: repr(getattr(self, f.name)) for f in fields(self)}
@@ -208,7 +208,7 @@ class Solver(SolverParameters):
     def identity(
         self, problem: Any, formulation: Formulation, C: float, weights: Floats
     ) -> dict[str, str]:
-        """What has to be the same for a training that goes on."""
+        """What must be the same to resume a training."""
         import joblib
 
         given = problem.before_training() if isinstance(problem, AdaptiveFeatures) else problem
@@ -227,20 +227,21 @@ class Solver(SolverParameters):
         """Train until done; returns why that ended, "converged" by default."""
 
     def check(self, problem: Problem, formulation: Formulation, C: float) -> None:
-        """Raise ValueError if this solver cannot do what is asked."""
+        """Raise ValueError if this solver does not support the formulation or the parameters."""
         if formulation.slack not in self.slacks:
             from . import solvers_for
 
-            able = ", ".join(repr(name) for name in solvers_for(formulation)) or "none yet"
+            *rest, last = map(repr, solvers_for(formulation))
+            able = f"{', '.join(rest)} or {last}" if rest else last
             raise ValueError(
-                f"solver {self.name!r} needs slack in {self.slacks}, got {formulation}; "
-                f"solvers that can: {able}"
+                f"solver={self.name!r} does not support slack={formulation.slack!r}; use "
+                f"solver={able}"
             )
         check_numbers(self, C)
         if self.certified and all(
             getattr(self, name) is None for name in ("tol", "epsilon", "max_passes", "max_time")
         ):
-            raise ValueError("give at least one of tol, epsilon, max_passes and max_time")
+            raise ValueError("nothing stops training: set tol, epsilon, max_passes or max_time")
         if problem.n_examples == 0:
             raise ValueError("the problem has no examples")
 
@@ -249,22 +250,23 @@ def check_numbers(given: Any, C: Any, options: Any = None) -> None:
     """Raise ValueError for numbers that a solver, or an estimator with its options, cannot use."""
     options = given if options is None else options
     if not is_at_least(C, 0) or not C > 0:
-        raise ValueError(f"C must be a positive, finite number, got {C!r}")
+        raise ParameterError("C", f"must be a positive, finite number, got {C!r}")
     if float(C) > LARGEST:  # a number of 32 bits would take that for infinite
-        raise ValueError(
-            f"C must be at most {LARGEST:g}, got {C!r}: the objective would overflow; for a hard "
-            "margin there is slack='none'"
+        raise ParameterError(
+            "C",
+            f"must be at most {LARGEST:g}, got {C!r}: the objective would overflow; for a hard "
+            "margin, use slack='none'",
         )
     for name in ("tol", "epsilon", "max_passes", "max_time"):
         value = getattr(given, name)
         if value is not None and not is_at_least(value, 0, finite=False):
-            raise ValueError(f"{name} must be None or a number >= 0, got {value!r}")
+            raise ParameterError(name, f"must be None or a number >= 0, got {value!r}")
     if not is_at_least(options.checkpoint_every, 0, finite=False):
-        raise ValueError(
-            f"checkpoint_every must be a number >= 0, got {options.checkpoint_every!r}"
+        raise ParameterError(
+            "checkpoint_every", f"must be a number >= 0, got {options.checkpoint_every!r}"
         )
     if not is_at_least(options.cache_mb, 0):
-        raise ValueError(f"cache_mb must be a finite number >= 0, got {options.cache_mb!r}")
+        raise ParameterError("cache_mb", f"must be a finite number >= 0, got {options.cache_mb!r}")
     if options.resume and options.checkpoint is None:
         raise ValueError("resume needs checkpoint, the file to resume from")
     check_n_jobs(given.n_jobs)
@@ -279,7 +281,8 @@ def _finite(result: Result) -> Result:
     certified = [value for value in (result.primal, result.dual) if value is not None]
     if not np.isfinite(result.w).all() or np.isnan(certified).any() or -np.inf in certified:
         raise ValueError(
-            "the weights have grown beyond all numbers: features, losses or C are too large"
+            "the weights have overflowed, for features, losses or C are too large: scale the "
+            "features, or use a smaller C"
         )
     return result
 

@@ -16,6 +16,7 @@ from .types import Floats
 
 __all__ = [
     "LARGEST",
+    "ParameterError",
     "as_floats",
     "as_real_numbers",
     "as_sample_weights",
@@ -30,6 +31,29 @@ __all__ = [
 
 #: Of C and of features, in size: objectives of larger ones would overflow.
 LARGEST = 1e100
+
+
+class ParameterError(ValueError):
+    """A parameter has a value that it cannot have.
+
+    The text is the name and the problem: ``C`` and ``must be positive, got -1.0``. The command line
+    puts the name of its option there instead.
+
+    Parameters
+    ----------
+    name : str
+        The parameter.
+    problem : str
+        What is wrong, and what was expected.
+    """
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(name, problem)
+        self.name = name
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.problem}"
 
 
 def as_floats(values: Any, name: str) -> Floats:
@@ -99,12 +123,14 @@ def is_one_of(value: Any, choices: Collection[str]) -> bool:
 
 
 def check_choice(value: Any, choices: Collection[str], name: str) -> None:
-    """Raise ValueError, with the choices, unless a value is one of them."""
+    """Raise ParameterError, with the choices, unless a value is one of them."""
     if is_one_of(value, choices):
         return
     *rest, last = map(repr, choices)
     listed = f"{', '.join(rest)} or {last}" if rest else last
-    raise ValueError(f"{name} must be {listed}, got {value!r:.60}{spelling_hint(value, choices)}")
+    raise ParameterError(
+        name, f"must be {listed}, got {value!r:.60}{spelling_hint(value, choices)}"
+    )
 
 
 def spelling_hint(value: Any, choices: Collection[str]) -> str:

@@ -67,7 +67,10 @@ def _with_scheme(scheme: str, source: Source, arguments: argparse.Namespace) -> 
             n_merged += sum(a[0] == b[0] and a[2] == b[1] for a, b in pairwise(found))
         converted += _tags(scheme, found, stop - start)
     if n_merged:
-        warn_user(f"{source}: {n_merged} chunks become one with that before them, of their type")
+        warn_user(
+            f"{source}: chunks of the same type that follow each other were merged: "
+            f"{n_merged} of them"
+        )
     columns = [*data.columns[:place], converted, *data.columns[place + 1 :]]
     return _written(columns, data.offsets, arguments)
 
@@ -90,7 +93,9 @@ def _columns_of_conllu(source: Source, arguments: argparse.Namespace) -> str:
     names = [name.strip().lower() for name in arguments.fields.split(",")]
     unknown = [name for name in names if name not in _FIELDS]
     if unknown:
-        raise UsageError(f"--fields: {unknown[0]!r:.40} is none of {', '.join(_FIELDS)}")
+        raise UsageError(
+            f"--fields: unknown field {unknown[0]!r:.40}, expected some of {', '.join(_FIELDS)}"
+        )
     treebank = read_conllu(source, encoding=arguments.encoding)
     words = [word for sentence in treebank.rows for word in sentence]
     columns = [[word[_FIELDS.index(name)] for word in words] for name in names]
@@ -98,7 +103,7 @@ def _columns_of_conllu(source: Source, arguments: argparse.Namespace) -> str:
     spaced = {" " in field for column in columns for field in column}
     if spaced == {True, False} and arguments.separator is None:
         arguments.separator = "tab"
-        warn_user(f"{source}: some fields have spaces in them: tabs stand between the columns")
+        warn_user(f"{source}: some fields contain spaces, so the columns are separated by tabs")
     return _written(columns, offsets, arguments)
 
 
@@ -114,11 +119,11 @@ class _Dictionary(NamedTuple):
 
 def _svm_hmm(source: Source, arguments: argparse.Namespace) -> str:
     """A column file as one of SVM-hmm."""
-    if arguments.templates not in _TEMPLATES:
-        raise UsageError(f"--templates must be one of {', '.join(_TEMPLATES)}")
+    if arguments.features not in _TEMPLATES:
+        raise UsageError(f"--features must be one of {', '.join(_TEMPLATES)}")
     data, place = _read(source, arguments)
     inputs = data.select(j for j in range(len(data.columns)) if j != place)
-    extractor = WindowFeatures(_TEMPLATES[arguments.templates]())
+    extractor = WindowFeatures(_TEMPLATES[arguments.features]())
     rows = extractor.fit_transform(inputs)
     names, labels = extractor.get_feature_names_out().tolist(), data.columns[place]
     if os.path.exists(arguments.dictionary):

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from ...utils.tables import columns, gap_fraction, named_score, score_name, score_text
-from ..console import DONE, EXIT_CODES, STOPPED_EARLY, Signals, UsageError, announcing_interrupts
+from ..console import DONE, EXIT_CODES, STOPPED_EARLY, Signals, announcing_interrupts
 from ..options import add_command, folds
 from ..tasks import TASKS
 from ..training import add_data_arguments, add_training_options, is_finished, make_plan, spent
@@ -15,9 +15,9 @@ from ..training import add_data_arguments, add_training_options, is_finished, ma
 __all__ = ["add_parser", "run"]
 
 DESCRIPTION = """\
-Split a file at random into parts of about the same size, train on all but one and evaluate on
-that one, for each of them in turn. Sentences stay whole, and so do the documents of a query. Scores
-are shown for each part, with their mean and standard deviation. The same seed gives the same parts.
+Split a file at random into folds of about the same size; for each of them, train on the others and
+evaluate on it. Sentences stay whole, and so do the documents of a query. The scores of each fold
+are shown, with their mean and standard deviation. The same --random-state gives the same folds.
 """
 
 
@@ -27,7 +27,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         commands,
         "cross-validate",
         run,
-        help="evaluate models on held-out parts of a file",
+        help="evaluate models on held-out folds of a file",
         usage="%(prog)s TASK DATA [options; -h lists them]",
         description=DESCRIPTION,
         epilog=EXIT_CODES,
@@ -38,7 +38,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "--folds", type=folds, default=5, metavar="K", help="number of folds (default 5)"
     )
     parser.add_argument("--json", action="store_true", help="write the scores as JSON")
-    add_training_options(parser)
+    add_training_options(parser, has_probability=False)  # it changes no scores
     return parser
 
 
@@ -52,16 +52,12 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     from ..training import fit_on, say
 
     task = TASKS[arguments.task]
-    if arguments.calibrate:
-        raise UsageError(
-            "--calibrate changes no scores, and would cost three more fits of each part"
-        )
     training = make_plan(arguments).make()
     found = []
     verbose = training.estimator.get_params(deep=False)["verbose"]
     with running_clock("features", verbose) as clock, clock.loop(arguments.folds) as loop:
         for number, (train, test) in enumerate(
-            split(training.examples, arguments.folds, arguments.seed), 1
+            split(training.examples, arguments.folds, arguments.random_state), 1
         ):
             where = f"fold {number} of {arguments.folds}"
             loop.begin(where)
@@ -75,7 +71,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
             found.append(fold)
             name, score = next(iter(fold["scores"].items()))
             say(arguments, f"{where}: {named_score(name, score)}")
-    report = {"task": task.name, "n_folds": arguments.folds, "seed": arguments.seed}
+    report = {"task": task.name, "n_folds": arguments.folds, "seed": arguments.random_state}
     report |= {"folds": found, **_summary([fold["scores"] for fold in found])}
     write_report(json.dumps(report, indent=2) if arguments.json else _table(report))
     say(arguments, f"done in {spent()}")

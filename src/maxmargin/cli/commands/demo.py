@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from ..console import DONE, Signals
-from ..options import add_command, non_negative
+from ..options import add_command, add_random_state, positive
 
 __all__ = ["add_parser", "run"]
 
@@ -34,18 +34,17 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "--output",
         default="maxmargin-demo.png",
         metavar="PNG",
-        help="picture to write (default: maxmargin-demo.png)",
+        help="picture to write (default maxmargin-demo.png)",
     )
     parser.add_argument("--no-plot", action="store_true", help="draw no picture")
     parser.add_argument(
         "--words",
-        type=non_negative,
+        type=positive,
+        metavar="N",
         default=N_TRAIN,
         help=f"number of words to train on (default {N_TRAIN})",
     )
-    parser.add_argument(
-        "--seed", type=non_negative, default=0, help="seed of the words (default 0)"
-    )
+    add_random_state(parser, "words")
     return parser
 
 
@@ -59,18 +58,20 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     if not arguments.no_plot:
         _check_picture(arguments.output)
     n_held_out = N_CALIBRATION + N_TEST
-    words = make_digit_words(arguments.words, n_held_out, noise=NOISE, random_state=arguments.seed)
+    words = make_digit_words(
+        arguments.words, n_held_out, noise=NOISE, random_state=arguments.random_state
+    )
     X_test, y_test = words.X_test[N_CALIBRATION:], words.y_test[N_CALIBRATION:]
     _print_title("Reading words of handwritten digits")
-    print(f"{arguments.words} words to learn from, {N_TEST} to be tested on: digits of")
+    print(f"{arguments.words} words to train on, {N_TEST} to test on: digits of")
     print(
-        "scikit-learn's load_digits, under noise, in an order that a grammar makes.\n", flush=True
+        "scikit-learn's load_digits with noise, in an order that follows a grammar.\n", flush=True
     )
 
-    tagger = SequenceTagger(C=C, random_state=arguments.seed)
+    tagger = SequenceTagger(C=C, random_state=arguments.random_state)
     tagger.fit(words.X_train, words.y_train)
     tagger.calibrate(words.X_test[:N_CALIBRATION], words.y_test[:N_CALIBRATION])
-    alone = SequenceTagger(C=C, random_state=arguments.seed)
+    alone = SequenceTagger(C=C, random_state=arguments.random_state)
     alone.fit(_letters(words.X_train), _letters(words.y_train))
 
     readings, probabilities = tagger.predict(X_test), tagger.predict_proba(X_test)
@@ -93,7 +94,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     result = tagger.result_
     _print_title("Certificate")
     print(f"Trained in {result.seconds:.2f} s, {result.n_passes:.1f} passes over the words.")
-    print(f"The model's objective is {result.primal:.1f}, and no weights can reach less than")
+    print(f"The model's objective is {result.primal:.1f}, and that of no other weights is below")
     gap = 100 * result.relative_gap
     print(f"{result.dual:.1f}: it is proved to be within {gap:.1f} % of the optimum.")
     if not arguments.no_plot:

@@ -11,6 +11,7 @@ from ..console import DONE, Signals, warn
 from ..options import (
     add_command,
     add_jobs_option,
+    add_random_state,
     add_reading_options,
     list_tasks,
     non_negative,
@@ -21,15 +22,15 @@ from ..tasks import TASKS
 __all__ = ["add_parser", "run"]
 
 DESCRIPTION = f"""\
-Evaluate a model on a labelled file. What is reported:
+Evaluate a model on a labelled file. What each task reports:
 
 {list_tasks({name: task.scores for name, task in TASKS.items()})}
 
-Intervals are percentiles of the scores of resamples: as many sequences, examples, ... as the file
-has, drawn from them with replacement, a thousand times. With --against another model of the task is
-evaluated on the same file: the interval of the difference is that of the same resamples for both,
-the p value that of a randomization test, in which both models' results for a sequence change places
-at random. The same file and seed give the same numbers.
+Intervals are bootstrap percentiles: the sequences (or examples, trees, ...) of the file are
+resampled with replacement, 1000 times by default, and scored anew. With --against another model of
+the same task is evaluated on the same file: the interval of the difference uses the same resamples
+for both models, and the p value comes from a randomisation test, in which the results of the two
+models for a sequence are swapped at random. The same file and --random-state give the same numbers.
 """
 
 
@@ -40,20 +41,21 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "evaluate",
         run,
         help="evaluate a model on a labelled file",
+        usage="%(prog)s MODEL DATA [options; -h lists them]",
         description=DESCRIPTION,
     )
-    parser.add_argument("model", help="model file written by train")
-    parser.add_argument("data", help="labelled file, or - for the standard input")
+    parser.add_argument("model", metavar="MODEL", help="model file written by train")
+    parser.add_argument("data", metavar="DATA", help="labelled file, or - for standard input")
     parser.add_argument("--json", action="store_true", help="write the scores as JSON")
     parser.add_argument(
-        "--against", metavar="OTHER", help="model file to compare with, by a paired test"
+        "--against", metavar="OTHER", help="other model file to compare with, by a paired test"
     )
     parser.add_argument(
         "--resamples",
         type=non_negative,
         default=1000,
         metavar="N",
-        help="number of resamples that the intervals are made of (default 1000; 0: no intervals)",
+        help="number of resamples for the intervals (default 1000; 0: no intervals)",
     )
     parser.add_argument(
         "--level",
@@ -62,9 +64,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         metavar="PERCENT",
         help="confidence level of the intervals (default 95)",
     )
-    parser.add_argument(
-        "--seed", type=non_negative, default=0, help="seed of the resamples (default 0)"
-    )
+    add_random_state(parser, "resamples")
     add_jobs_option(parser)
     add_reading_options(parser, "that of the training")
     return parser
@@ -82,8 +82,8 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         other = read_model(arguments.against, arguments.data, arguments.n_jobs)
         if other.task is not model.task:
             raise ValueError(
-                f"--against {other.path}: a model of the task '{other.task.name}', expected one of "
-                f"'{model.task.name}', as {model.path} is"
+                f"--against {other.path}: this is a model of the task '{other.task.name}', "
+                f"expected one of the task '{model.task.name}', as {model.path} is"
             )
         arguments.data = open_input(arguments.data)  # a pipe can be read but once
     with compiling_for(model.task.name):
@@ -105,6 +105,6 @@ def _warn_of_strangers(report: dict[str, Any]) -> None:
     known = [label for label in labels if label not in unknown]  # those that were predicted
     shown = ", ".join(known[:5]) + (", ..." if len(known) > 5 else "")
     warn(
-        f"the model knows none of the labels of this file, so that all count as wrong; it was "
-        f"trained on {shown}"
+        "the model knows none of the labels in this file, so all predictions count as "
+        f"wrong; it was trained on {shown}"
     )

@@ -14,8 +14,8 @@ __all__ = ["add_parser", "in_words", "run"]
 
 DESCRIPTION = """\
 Show what a model file holds: sizes, parameters, the certificate of the training, the strongest
-weights of each label, and of taggers the weights of transitions, as a table where that fits the
-page. Weights for a label are positive, those against it negative; 0 is shown as a dot.
+weights of each label and, for taggers, the weights of transitions, as a table unless it is too
+wide. Positive weights speak for a label, negative ones against it; 0 is shown as a dot.
 """
 
 
@@ -28,8 +28,8 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         help="show what a model file holds",
         description=DESCRIPTION,
     )
-    parser.add_argument("model", help="model file written by train")
-    parser.add_argument("--label", metavar="X", help="show what the model knows of this label")
+    parser.add_argument("model", metavar="MODEL", help="model file written by train")
+    parser.add_argument("--label", metavar="X", help="show only the weights of this label")
     parser.add_argument(
         "--top",
         type=positive,
@@ -38,9 +38,11 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         help="number of weights in each list (default 5)",
     )
     parser.add_argument(
-        "--transitions", action="store_true", help="show the table of transitions, however wide"
+        "--transitions",
+        action="store_true",
+        help="show the table of transition weights, however wide it is",
     )
-    parser.add_argument("--json", action="store_true", help="write what is shown as JSON")
+    parser.add_argument("--json", action="store_true", help="write the same as JSON")
     return parser
 
 
@@ -54,7 +56,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     from ..files import is_standard
 
     if is_standard(arguments.model):
-        raise ValueError("a model is not read from the standard input: name its file")
+        raise ValueError("a model cannot be read from standard input: give the name of its file")
     estimator, _ = load_model(arguments.model)
     try:
         held = contents_of(estimator, arguments.top, arguments.label)

@@ -37,17 +37,17 @@ __all__ = ["add_parser", "run"]
 
 CS = "0.001:10:9"
 DESCRIPTION = """\
-Train for many C, each from the one before, and show the score of each on held-out data: a file
-(--dev), or the parts of the training file in turn (--folds, 5 by default; objectives and scores are
-then means over the parts, gaps the largest). The best C is the one with the best score, the
-smallest of those with the same.
+Train with many values of C, each starting from the model before, and show the score of each on
+held-out data: a file (--dev), or each fold of the training file in turn (--folds, 5 by default;
+objectives and scores are then means over the folds, gaps the largest). The best C is the one with
+the best score, the smallest of them in a tie.
 
 With -o the best model is saved: with --dev the one that was evaluated, with --folds one that is
-trained on the whole file with the best C. --calibrate is for it; with --dev by that file, without
-more fits.
+trained on the whole file with the best C. --probability applies to this model; with --dev it uses
+that file and needs no more fits.
 
-With --checkpoint the command can resume after a crash or Ctrl-C: the same one with --resume ends
-with the same model. With --folds each part has a file of its own, FILE-fold0 and so on.
+With --checkpoint the command can resume after a crash or Ctrl-C: the same command with --resume
+ends with the same model. With --folds each fold has its own checkpoint, FILE-fold0 and so on.
 """
 
 
@@ -83,22 +83,22 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         type=values_of_C,
         default=CS,
         metavar="LIST",
-        help="values of C to try: numbers between commas, or FROM:TO:N for N of them in equal "
-        f"ratios (default {CS})",
+        help="values of C to try: numbers separated by commas, or FROM:TO:N for N of them in "
+        f"equal ratios (default {CS})",
     )
     held_out = parser.add_mutually_exclusive_group()
     held_out.add_argument(
-        "--dev", metavar="FILE", help="held-out labelled file that the models are scored on"
+        "--dev", metavar="FILE", help="held-out labelled file to score the models on"
     )
     held_out.add_argument(
         "--folds",
         type=folds,
         metavar="K",
-        help="number of folds of cross-validation, without --dev (default 5)",
+        help="number of folds for cross-validation, if there is no --dev (default 5)",
     )
-    parser.add_argument("-o", "--output", metavar="MODEL", help="file to save the best model in")
+    parser.add_argument("-o", "--output", metavar="MODEL", help="file to save the best model to")
     parser.add_argument(
-        "--force", action="store_true", help="write over MODEL, whatever it is and however good"
+        "--force", action="store_true", help="replace MODEL, whatever it is and however good"
     )
     parser.add_argument("--json", action="store_true", help="write the scores as JSON")
     add_training_options(parser, has_C=False)
@@ -114,8 +114,8 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     from ..training import say
 
     check_inputs_differ(arguments)
-    if arguments.calibrate and arguments.output is None:
-        raise UsageError("--calibrate is of use with -o only")
+    if arguments.probability and arguments.output is None:
+        raise UsageError("--probability requires -o")
     _check_path_options(arguments)
     check_checkpoint_options(arguments)
     plan = make_plan(arguments)
@@ -153,7 +153,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     estimator = training.estimator
     if models is not None and dev is not None:
         estimator = models.at(best.C)
-        if arguments.calibrate:
+        if arguments.probability:
             dev.calibrate(estimator)
     else:
         estimator.set_params(
@@ -173,7 +173,10 @@ def _check_path_options(arguments: argparse.Namespace) -> None:
     if arguments.slack == "none":
         raise UsageError("--slack none has no C, so there is no path to compute")
     if is_online(arguments.solver):
-        raise UsageError(f"--solver {arguments.solver} has no path of C; use another one")
+        raise UsageError(
+            f"--solver {arguments.solver} returns no certificate to continue a path of C "
+            "from; use another one, such as auto"
+        )
 
 
 def _by_file(models: Any, dev: Any, signals: Signals) -> tuple[str, list[Point]]:
@@ -205,7 +208,7 @@ def _by_folds(
     rows: list[list[Any]] = []
     with running_clock("features", verbose) as clock, clock.loop(n_folds) as loop:
         for number, (train, test) in enumerate(
-            split(training.examples, n_folds, arguments.seed), 1
+            split(training.examples, n_folds, arguments.random_state), 1
         ):
             loop.begin(f"fold {number} of {n_folds}")
             kept = part_of(arguments.checkpoint, FOLD, number - 1)

@@ -20,12 +20,12 @@ from ..tasks import TASKS
 __all__ = ["add_parser", "run"]
 
 DESCRIPTION = f"""\
-Label a file with a trained model. What is written:
+Label a file with a trained model. What each task writes:
 
 {list_tasks({name: task.writes for name, task in TASKS.items()})}
 
-As a filter (maxmargin predict model.mm - ) it answers every sentence, line or tree as soon as its
-end is read. A file that is there already is written over with --force only.
+As a filter (maxmargin predict model.mm -) it answers every sentence, line or tree as soon as its
+end is read. An existing output file is replaced only with --force.
 """
 
 
@@ -36,30 +36,33 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "predict",
         run,
         help="label a file with a trained model",
+        usage="%(prog)s MODEL DATA [options; -h lists them]",
         description=DESCRIPTION,
     )
-    parser.add_argument("model", help="model file written by train")
+    parser.add_argument("model", metavar="MODEL", help="model file written by train")
     parser.add_argument(
-        "data", help="file to label, or - for the standard input; the labels may be missing"
+        "data",
+        metavar="DATA",
+        help="file to label, or - for standard input; labels in it are not used",
     )
     add_output_options(parser)
     parser.add_argument(
         "--k",
         type=positive,
         metavar="N",
-        help=f"write the N best outputs, with their scores ({_tasks_with('k')})",
+        help=f"write the N best outputs with their scores (tasks {_tasks_with('k')})",
     )
     parser.add_argument(
         "--scores",
         action="store_true",
-        help=f"write the scores of outputs too ({_tasks_with('scores')})",
+        help=f"write the scores of outputs as well (tasks {_tasks_with('scores')})",
     )
     parser.add_argument(
         "--confidence",
         action="store_true",
-        help="write one more column: the probability of each label, or without train --calibrate "
-        "the margin, how much worse the best output with another label is "
-        f"({_tasks_with('confidence')})",
+        help="write one more column, the confidence in each label: its probability if the model "
+        "was trained with --probability, or else its margin, by which its score exceeds that of "
+        f"the best output with another label there (tasks {_tasks_with('confidence')})",
     )
     add_jobs_option(parser)
     add_reading_options(parser, "that of the training")

@@ -14,10 +14,10 @@ from ..options import add_command, add_reading_options
 __all__ = ["add_parser", "run"]
 
 DESCRIPTION = """\
-Write one page of HTML that needs nothing else, no network either: the certificate of the training
-and how it went, the strongest weights, and with --test the scores of a labelled file with their
-intervals, those of every label, confusions, calibration, and the worst mistakes, drawn, with what
-decided.
+Write an HTML page about a model, which loads nothing from the network: the certificate of the
+training and how it went, and the strongest weights. With --test it also has the scores on a
+labelled file, with intervals and for every label, confusions, calibration, and drawings of the
+worst mistakes, with the features that decided.
 """
 
 
@@ -27,27 +27,29 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         commands,
         "report",
         run,
-        help="write a page about a model",
+        help="write an HTML page about a model",
+        usage="%(prog)s MODEL [--test FILE] -o FILE [options; -h lists them]",
         description=DESCRIPTION,
     )
-    parser.add_argument("model", help="model file written by train")
+    parser.add_argument("model", metavar="MODEL", help="model file written by train")
     parser.add_argument(
         "--test",
         metavar="FILE",
-        help="labelled file to score the model on, or - for the standard input",
+        help="labelled file to score the model on, or - for standard input",
     )
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="HTML page to write")
     parser.add_argument(
         "--worst",
         choices=("rate", "margin", "count"),
         default="rate",
-        help="which mistakes come first: the largest share of errors (the default), the largest "
-        "difference between the scores of the output found and of the true one, or the most errors",
+        help="which mistakes come first: those with the largest fraction of errors (rate, "
+        "default), those whose score is furthest above that of the gold output (margin), or those "
+        "with the most errors (count)",
     )
     parser.add_argument(
-        "--title", metavar="TEXT", help="heading of the page (default: the name of the model)"
+        "--title", metavar="TEXT", help="heading of the page (default: the name of the model file)"
     )
-    parser.add_argument("--force", action="store_true", help="write over FILE if it exists")
+    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
     add_reading_options(parser, "that of the training")
     return parser
 

@@ -19,7 +19,7 @@ from ..console import (
     echo,
     warn,
 )
-from ..options import add_command, positive
+from ..options import add_command, number, positive
 from ..tasks import TASKS
 from ..training import (
     add_checkpoint_options,
@@ -43,20 +43,21 @@ Train a model on a file, which may be compressed (.gz, .xz, .bz2).
 """
 
 EPILOG = f"""\
-With --dev the weights are evaluated on a labelled file of the same kind after each pass (less often
-if it is large), and those of the best score are saved, not the last ones; the certificate shown and
-saved is theirs. The score is the first that evaluate shows intervals of (of chunks: F1).
-With --patience training stops by it, and counts as finished whatever the gap.
+With --dev the weights are evaluated on a labelled file after each pass (less often if it is large),
+and those with the best score are saved, not the last ones; the certificate shown and saved is
+theirs. The file has the format of the training file. The score is the first one for which evaluate
+reports an interval (for chunks: F1). Training that --patience stops counts as finished, whatever
+the gap.
 
 With --checkpoint training can resume after a crash or a limit: the same command with --resume ends
-with the same model, bit by bit. Data and options have to be the same, but for --max-passes and
---max-time, which count what was done before. The file is removed once the finished
-model is saved. With --dev, what was chosen so far is resumed, too.
+with the same model, bit by bit. Data and options must be the same, except for --max-passes and
+--max-time, which include what was done before. The checkpoint is removed once the finished model is
+saved. With --dev it also holds the best weights so far.
 
-Ctrl-C (or SIGTERM) ends the training, and the best model so far is saved; a second one ends at
-once, and nothing is saved. A model that is there already is replaced only by one of its kind that
-has reached its precision (--tol, --epsilon) and has a certificate if the old one has; or
-with --force. Otherwise the new one is saved beside it, with .partial appended to its name.
+Ctrl-C (or SIGTERM) stops training and saves the best model so far; a second one stops at once and
+saves nothing. An existing model is replaced only by a model of the same kind that has reached its
+precision (--tol, --epsilon) and has a certificate if the old one has, or with --force. Otherwise
+the new model is saved beside it, with .partial appended to its name.
 
 {EXIT_CODES}"""
 
@@ -78,21 +79,21 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "-o", "--output", required=True, metavar="MODEL", help="model file to write"
     )
     parser.add_argument(
-        "--force", action="store_true", help="write over MODEL, whatever it is and however good"
+        "--force", action="store_true", help="replace MODEL, whatever it is and however good"
     )
     add_training_options(parser)
     parser.add_argument(
         "--compact",
-        type=float,
+        type=number,
         metavar="TOL",
-        help="shorten the model file: round the weights, and drop small ones, as far as the "
-        "certified relative gap stays below TOL",
+        help="make the model file smaller: round the weights and drop small ones, as far as the "
+        "certified relative gap stays below TOL, which is above --tol",
     )
     streaming = parser.add_argument_group("data larger than memory")
     streaming.add_argument(
         "--stream",
         action="store_true",
-        help="keep the features in a file beside MODEL while training, not in memory",
+        help="keep the features in a temporary file beside MODEL while training, not in memory",
     )
     streaming.add_argument(
         "--max-features",
@@ -104,14 +105,14 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument_group("cluster").add_argument(
         "--cluster",
         metavar="ADDRESS",
-        help="train on the workers of a Dask cluster; ADDRESS is that of its scheduler, "
+        help="train on the workers of the Dask cluster whose scheduler has this address, "
         "tcp://HOST:PORT",
     )
     held_out = parser.add_argument_group("held-out file")
     held_out.add_argument(
         "--dev",
         metavar="FILE",
-        help="held-out labelled file: the weights with the best score on it are saved",
+        help="held-out labelled file: save the weights with the best score on it",
     )
     held_out.add_argument(
         "--patience",
@@ -129,9 +130,12 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
 
     check_inputs_differ(arguments)
     if arguments.patience is not None and arguments.dev is None:
-        raise UsageError("--patience is of use with --dev only")
+        raise UsageError("--patience requires --dev")
     if arguments.dev is not None and arguments.slack == "none":
-        raise UsageError("--dev: with --slack none there are no weights to choose from")
+        raise UsageError(
+            "--dev cannot be combined with --slack none: only the last weights satisfy the "
+            "constraints"
+        )
     _check_compact(arguments)
     check_checkpoint_options(arguments)
     _check_cluster(arguments)
@@ -168,9 +172,9 @@ def _check_cluster(arguments: argparse.Namespace) -> None:
     if arguments.cluster is None:
         return
     if arguments.solver not in ("auto", "one_slack"):
-        raise UsageError(f"--cluster: --solver must be auto or one_slack, got {arguments.solver}")
+        raise UsageError(f"--cluster requires --solver auto or one_slack, got {arguments.solver}")
     if arguments.slack == "none":
-        raise UsageError("--cluster: hard margins (--slack none) are not trained on a cluster")
+        raise UsageError("--cluster cannot be combined with --slack none (hard margins)")
 
 
 @contextmanager
@@ -181,9 +185,15 @@ def _connected(arguments: argparse.Namespace) -> Iterator[Any]:
         return
     from ...cluster.dask_executor import as_client
     from ...cluster.executor import NobodyWorks
+    from ...utils.validation import ParameterError
 
     try:
         client = as_client(arguments.cluster)
+    except ParameterError:
+        raise UsageError(
+            "--cluster must be the address of a scheduler, such as tcp://10.0.0.1:8786, got "
+            f"{arguments.cluster!r:.60}"
+        ) from None
     except (ImportError, OSError, ValueError) as error:
         raise UsageError(f"--cluster {arguments.cluster}: {error}") from None
     with client:
@@ -214,8 +224,8 @@ def _check_compact(arguments: argparse.Namespace) -> None:
         raise UsageError(f"--compact must be above --tol, {tol:g}, got {arguments.compact:g}")
     if arguments.slack == "none" or is_online(arguments.solver):
         raise UsageError(
-            "--compact needs a certified gap that may grow: not with --slack none, and not with "
-            "online solvers"
+            "--compact needs a certified gap: it cannot be combined with --slack none, nor "
+            "with the online solvers perceptron, mira, sgd and pegasos"
         )
 
 
@@ -228,8 +238,8 @@ def _compact(arguments: argparse.Namespace, estimator: Any, examples: Any) -> No
     result = estimator.result_
     if not is_finished(result) or not result.relative_gap < arguments.compact:
         warn(
-            f"the weights were not shortened: their gap is {gap_fraction(result.relative_gap)} of "
-            "the objective"
+            f"the model was not compacted: its gap is {gap_fraction(result.relative_gap)} "
+            "of the objective"
         )
         return
     estimator.set_params(training__callbacks=(), verbose=0)
@@ -237,7 +247,7 @@ def _compact(arguments: argparse.Namespace, estimator: Any, examples: Any) -> No
         with running_clock("compacting"):
             estimator.compact(examples.X, examples.y, tol=arguments.compact, **examples.params)
     except KeyboardInterrupt:  # what was trained is still there
-        warn("the weights were not shortened: this was interrupted")
+        warn("the model was not compacted: this was interrupted")
         return
     kept, before = (np.count_nonzero(w) for w in (estimator.result_.w, result.w))
-    say(arguments, f"{kept} of {before} weights were kept, shortened")
+    say(arguments, f"{kept} of {before} weights were kept, and rounded")

@@ -26,16 +26,16 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         commands,
         "warm-up",
         run,
-        help="compile kernels ahead, so that no first training has to",
-        description="Compile the kernels of tasks, or of all, into the cache on disk, those of "
-        "train --stream too, by training on a few made-up examples, and show how long each took. "
-        "Kernels that are there already are not compiled again.",
+        help="compile kernels in advance, so that the first training starts at once",
+        description="Compile the kernels of some tasks, or of all, into the cache on disk, by "
+        "training on a few made-up examples, and show how long each took. This includes the "
+        "kernels of train --stream. Kernels in the cache are not compiled again.",
     )
     parser.add_argument(
         "tasks",
         nargs="*",
         metavar="TASK",
-        help=f"tasks whose kernels are compiled: {', '.join(_names())} (default: all)",
+        help=f"tasks or estimators to compile kernels for: {', '.join(_names())} (default: all)",
     )
     return parser
 
@@ -45,7 +45,9 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     entries = _names()
     unknown = [name for name in arguments.tasks if name not in entries]
     if unknown:
-        raise UsageError(f"there is no task {unknown[0]!r}, expected {', '.join(entries)}")
+        raise UsageError(
+            f"there is no task or estimator {unknown[0]!r}, expected {', '.join(entries)}"
+        )
     folder = cache_folder()
     for name in dict.fromkeys(arguments.tasks or entries):
         before, started = compile_seconds(), time.perf_counter()
@@ -53,7 +55,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
             warm_up(entry)
         seconds, compiling = time.perf_counter() - started, compile_seconds() - before
         echo_result(f"{name:20s} {seconds:6.1f} s, {compiling:.1f} s of it for kernels")
-    echo(f"the kernels are kept in {folder} and folders like it")
+    echo(f"the compiled kernels are stored in {folder} and similar folders")
     return DONE
 
 
@@ -66,8 +68,8 @@ def cache_folder() -> str:
     folder: str | None = add_scores.stats.cache_path
     if folder is None:
         raise ValueError(
-            "compiled kernels cannot be kept, so every process will spend some 10 to 30 seconds "
-            "on them again: set NUMBA_CACHE_DIR to a folder that can be written"
+            "compiled kernels cannot be stored, so every process will compile them again, "
+            "for some 10 to 30 seconds: set NUMBA_CACHE_DIR to a writable folder"
         )
     return folder
 

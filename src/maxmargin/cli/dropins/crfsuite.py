@@ -58,7 +58,7 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
         random_state=0,
         verbose=0 if arguments.quiet else 1,
         training={"callbacks": (signals.check,), "on_interrupt": "return"},
-        probability=arguments.calibrate,
+        probability=arguments.probability,
         **parameters,
     )
     with announcing_interrupts(NO_MODEL):
@@ -101,7 +101,7 @@ def _parameters(arguments: argparse.Namespace) -> dict[str, Any]:
         ignored = ["c2"]
     else:
         if c2 <= 0:
-            raise UsageError("-p c2 must be above 0: weights of an SVM are always regularised")
+            raise UsageError("-p c2 must be above 0: an SVM is always regularised")
         found.update(C=1.0 / (2.0 * c2))
         echo(
             f"maxmargin: note: -a {arguments.algorithm}: a structural SVM is trained instead of "
@@ -131,7 +131,7 @@ def _number(given: dict[str, str], name: str, default: float) -> float:
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and value >= 0):
-        raise UsageError(f"-p {name} must be a number from 0, got {given[name]!r:.40}")
+        raise UsageError(f"-p {name} must be a number >= 0, got {given[name]!r:.40}")
     return value
 
 
@@ -149,7 +149,8 @@ def _split(
         return _joined(groups), None
     if not 1 <= chosen <= len(groups) or len(groups) < 2:
         raise UsageError(
-            f"-e {chosen}: there are {len(groups)} groups, from 1 (files, or what -g makes of them)"
+            f"-e must be the number of a group, from 1 to {len(groups)}, and there must be "
+            f"at least 2 groups: files, or those that -g makes; got {chosen}"
         )
     rest = [group for number, group in enumerate(groups, 1) if number != chosen]
     return _joined(rest), groups[chosen - 1]
@@ -171,8 +172,8 @@ def tag(arguments: argparse.Namespace, signals: Signals) -> int:
     wants_probabilities = arguments.probability or arguments.marginal or arguments.marginal_all
     if wants_probabilities and not hasattr(estimator, "calibration_"):
         raise ValueError(
-            f"{arguments.model}: -p, -i and -l need a calibrated model, of "
-            "'crfsuite learn --calibrate'"
+            f"{arguments.model}: -p, -i and -l need probabilities, which a model has that "
+            "was trained with 'crfsuite learn --probability'"
         )
     data = read_crfsuite(open_input(arguments.data))
     predicted = [list(map(str, ys)) for ys in estimator.predict(data.X)]
@@ -190,7 +191,7 @@ def tag(arguments: argparse.Namespace, signals: Signals) -> int:
 def _load(path: str) -> Any:
     """Read a tagger of attributes."""
     if is_standard(path):
-        raise ValueError("a model is not read from the standard input: name its file")
+        raise ValueError("a model cannot be read from standard input: give the name of its file")
     from ...estimators.sequences.sequence import SequenceTagger
     from ...features import FeatureDictionary
 
@@ -198,7 +199,7 @@ def _load(path: str) -> Any:
     if not isinstance(estimator, SequenceTagger) or not isinstance(
         estimator.features_, FeatureDictionary
     ):
-        raise ValueError(f"{path}: not a model of 'crfsuite learn', a tagger of attributes")
+        raise ValueError(f"{path}: this is not a model of 'crfsuite learn'")
     return estimator
 
 

@@ -133,7 +133,7 @@ def read_examples(path: str, needs_queries: bool) -> Examples:
     if data.y.dtype.kind not in "if":
         raise_at(examples, 0, f"expected a number as label, found {str(data.y[0])!r:.40}")
     if needs_queries and data.qid is None:
-        raise_at(examples, 0, "expected qid: behind the label, found none")
+        raise_at(examples, 0, "expected qid: after the label, found none")
     return examples
 
 
@@ -200,8 +200,8 @@ def read_tool_model(arguments: argparse.Namespace, tool: str) -> tuple[Any, dict
     estimator, extra = load_model(arguments.model)
     if extra.get("tool") != tool:
         raise ValueError(
-            f"{arguments.model}: this {type(estimator).__name__} was not made by {tool}-learn, "
-            f"which {tool}-classify needs"
+            f"{arguments.model}: {tool}-classify needs a model of {tool}-learn, which this "
+            f"{type(estimator).__name__} is not"
         )
     return estimator, extra
 

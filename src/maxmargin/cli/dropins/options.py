@@ -49,7 +49,7 @@ def non_negative_number(text: str) -> float:
     """A finite number from 0."""
     number = _finite(text)
     if number < 0:
-        raise argparse.ArgumentTypeError(f"expected a number from 0, got {text!r:.40}")
+        raise argparse.ArgumentTypeError(f"expected a number >= 0, got {text!r:.40}")
     return number
 
 
@@ -64,13 +64,13 @@ def _finite(text: str) -> float:
     return number
 
 
-_OWN_SOLVER = "is of SVM-struct's own solver, and has no effect here"
-_LINEAR = "is of kernels, and has no effect with the linear one"
+_OWN_SOLVER = "belongs to the solver of SVM-struct, and has no effect here"
+_LINEAR = "belongs to kernels, and has no effect with the linear one"
 
 
 def _verbosity(default: int) -> Option:
     """How much is printed."""
-    return Option("-v", "v", f"verbosity; 0 for silence (default {default})", default=default)
+    return Option("-v", "v", f"verbosity; 0 prints nothing (default {default})", default=default)
 
 
 def learn_options(epsilon: float, losses: dict[int, str], loss: int) -> tuple[Option, ...]:
@@ -78,26 +78,49 @@ def learn_options(epsilon: float, losses: dict[int, str], loss: int) -> tuple[Op
     listed = ", ".join(f"{number}: {words}" for number, words in losses.items())
     return (
         _verbosity(1),
-        Option("-c", "c", "C of C/n times the sum of slacks (default 0.01)", positive_number, 0.01),
-        Option("-p", "p", "1: slacks, 2: squared slacks (default 1)", default=1, choices=(1, 2)),
         Option(
-            "-o", "o", "1: slack rescaling, 2: margin rescaling (default 2)", int, 2, choices=(1, 2)
+            "-c",
+            "c",
+            "weight C of the training errors, which are multiplied by C/n (default 0.01)",
+            positive_number,
+            0.01,
         ),
-        Option("-l", "l", f"loss; {listed} (default {loss})", int, loss, tuple(losses)),
+        Option(
+            "-p",
+            "p",
+            "norm of the slacks; 1: slacks, 2: squared slacks (default 1)",
+            default=1,
+            choices=(1, 2),
+        ),
+        Option(
+            "-o",
+            "o",
+            "rescaling by the loss; 1: of slacks, 2: of margins (default 2)",
+            int,
+            2,
+            choices=(1, 2),
+        ),
+        Option("-l", "l", f"loss to minimise; {listed} (default {loss})", int, loss, tuple(losses)),
         Option(
             "-e",
             "e",
-            f"stop at a certified gap of C times this (default {epsilon:g})",
+            f"precision: stop at a certified gap of C times this (default {epsilon:g})",
             positive_number,
             epsilon,
         ),
         Option(
             "-w",
             "w",
-            "0, 1: n-slack, 2, 3, 4: one-slack; default: what maxmargin finds fastest",
+            "solver; 0, 1: n-slack, 2, 3, 4: one-slack (default: maxmargin's own choice)",
             choices=(0, 1, 2, 3, 4, 9),
         ),
-        Option("-t", "t", "kernel; 0, the linear one, only", default=0, choices=(0, 1, 2, 3, 4)),
+        Option(
+            "-t",
+            "t",
+            "kernel; only 0, the linear one (default)",
+            default=0,
+            choices=(0, 1, 2, 3, 4),
+        ),
         Option("-y", "y", note=_OWN_SOLVER),
         Option("-k", "k", note=_OWN_SOLVER),
         Option("-f", "f", note=_OWN_SOLVER),
@@ -107,9 +130,7 @@ def learn_options(epsilon: float, losses: dict[int, str], loss: int) -> tuple[Op
         Option("-h", "h", note=_OWN_SOLVER),
         Option("-#", "most", note=_OWN_SOLVER),
         Option("-q", "q", note=_OWN_SOLVER),
-        Option(
-            "-a", "a", type=str, note="would write multipliers, which are not kept; no such file"
-        ),
+        Option("-a", "a", type=str, note="names a file for multipliers, which is not written here"),
         Option("-d", "d", note=_LINEAR),
         Option("-g", "g", type=float, note=_LINEAR),
         Option("-s", "s", type=float, note=_LINEAR),
@@ -133,7 +154,7 @@ def make_parser(commands: Any, name: str, description: str) -> argparse.Argument
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("-?", "--help", action="help", help="show this text and end")
+    parser.add_argument("-?", "--help", action="help", help="show this help message and exit")
     return parser
 
 
@@ -141,7 +162,7 @@ def add_options(parser: argparse.ArgumentParser, options: Sequence[Option]) -> N
     """Describe the options; those without effect share one line of the help."""
     ignored = [option.flag for option in options if option.note]
     if ignored:
-        parser.epilog = f"Read, but without effect: {' '.join(ignored)}."
+        parser.epilog = f"Accepted, but without effect: {' '.join(ignored)}."
     for option in options:
         parser.add_argument(
             option.flag,
@@ -155,11 +176,13 @@ def add_options(parser: argparse.ArgumentParser, options: Sequence[Option]) -> N
 
 
 def echo_notes(arguments: argparse.Namespace, options: Sequence[Option]) -> None:
-    """Say of options without effect that they have none; refuse what cannot be."""
+    """Say which options have no effect; UsageError for what is not possible."""
     if getattr(arguments, "t", 0):
-        raise UsageError("-t: only 0, the linear kernel; kernel= of the estimators has others")
+        raise UsageError(
+            "-t must be 0, the linear kernel; for others, use MulticlassSVM(kernel=...) from Python"
+        )
     if getattr(arguments, "w", None) in (2, 3, 4) and arguments.p == 2:
-        raise UsageError(f"-w {arguments.w}, one slack for all examples, goes with -p 1 only")
+        raise UsageError(f"-w {arguments.w}, one slack for all examples, needs -p 1")
     for option in options:
         if option.note and getattr(arguments, option.name) is not None:
             echo(f"maxmargin: note: {option.flag} {option.note}")
@@ -191,24 +214,39 @@ class StructTool(NamedTuple):
         first = make_parser(
             commands,
             learn,
-            f"{their}_learn, by maxmargin: its options and files. Lines are {self.lines}.\n"
-            "The model is a file of maxmargin's own.",
+            f"Train as {their}_learn does, with its options and data files, whose lines are\n"
+            f"{self.lines}. The model is a file of maxmargin.",
         )
         add_options(first, self.learning)
         first.add_argument("data", help="training file")
-        first.add_argument("model", nargs="?", default="svm_struct_model", help="model to write")
+        first.add_argument(
+            "model",
+            nargs="?",
+            default="svm_struct_model",
+            help="model file to write (default svm_struct_model)",
+        )
         first.set_defaults(run=lambda *given: self._run("learn", self.learning, *given))
         second = make_parser(
             commands,
             classify,
-            f"{their}_classify, by maxmargin, with a model of 'maxmargin {learn}'. Writes\n"
+            f"Predict as {their}_classify does, with a model of 'maxmargin {learn}'. Writes\n"
             f"{self.writes}.",
         )
-        second.add_argument("-h", action="help", help="show this text and end")
+        second.add_argument("-h", action="help", help="show this help message and exit")
         add_options(second, self.classifying)
         second.add_argument("data", help="test file")
-        second.add_argument("model", nargs="?", default="svm_struct_model", help="model to read")
-        second.add_argument("output", nargs="?", default="svm_predictions", help="file to write")
+        second.add_argument(
+            "model",
+            nargs="?",
+            default="svm_struct_model",
+            help="model file to read (default svm_struct_model)",
+        )
+        second.add_argument(
+            "output",
+            nargs="?",
+            default="svm_predictions",
+            help="file to write (default svm_predictions)",
+        )
         second.set_defaults(run=lambda *given: self._run("classify", self.classifying, *given))
         return [first, second]
 
@@ -224,7 +262,7 @@ class StructTool(NamedTuple):
         return int(import_name(f"cli.dropins.{self.module}", what)(arguments, signals))
 
 
-_BEAM = Option("--b", "beam", note="is a beam; the search here is exact, and needs none")
+_BEAM = Option("--b", "beam", note="is the width of a beam; the search here is exact and has none")
 
 HMM = StructTool(
     "svm-hmm",
@@ -232,9 +270,25 @@ HMM = StructTool(
     "TAG qid:SEQUENCE INDEX:VALUE ... # comment",
     "the tag of each line",
     (
-        *learn_options(0.1, {0: "a sequence is right or wrong", 1: "number of wrong tags"}, 1),
-        Option("--t", "order", "order of transitions (default 1)", int, 1, (0, 1, 2, 3)),
-        Option("--e", "emissions", "order of emissions (default 0)", int, 0, (0, 1)),
+        *learn_options(
+            0.1, {0: "1 for a sequence with any wrong tag", 1: "number of wrong tags"}, 1
+        ),
+        Option(
+            "--t",
+            "order",
+            "order of transitions: how many previous tags count (default 1)",
+            int,
+            1,
+            (0, 1, 2, 3),
+        ),
+        Option(
+            "--e",
+            "emissions",
+            "order of emissions: how many previous tags they see (default 0)",
+            int,
+            0,
+            (0, 1),
+        ),
         _BEAM,
     ),
     (*classify_options(), _BEAM),
@@ -246,7 +300,7 @@ MULTICLASS = StructTool(
     "the class of each line, and the scores of all classes",
     learn_options(0.1, {0: "100 for a wrong class", 1: "squared difference of classes"}, 0),
 )
-_SPARSE = "is of sparse kernel training, and has no effect here"
+_SPARSE = "belongs to sparse kernel training, and has no effect here"
 
 PERF = StructTool(
     "svm-perf",
@@ -257,7 +311,7 @@ PERF = StructTool(
         *learn_options(
             0.1,
             {
-                0: "any error (refused)",
+                0: "any error (not offered)",
                 1: "F1",
                 2: "error rate",
                 3: "break-even point",
@@ -267,11 +321,17 @@ PERF = StructTool(
             },
             2,
         ),
-        Option("--b", "bias", "value of a constant feature (default 1)", non_negative_number, 1.0),
+        Option(
+            "--b",
+            "bias",
+            "value of the constant feature that makes the bias; 0: none (default 1)",
+            non_negative_number,
+            1.0,
+        ),
         Option(
             "--p",
             "fraction",
-            "k as a share of the positive rows (0, the default: 0.5 for -l 4, 2 for -l 5)",
+            "k as a fraction of the positive rows (default 0: 0.5 for -l 4, 2 for -l 5)",
             non_negative_number,
             0.0,
         ),
@@ -295,15 +355,15 @@ TOOLS = (HMM, MULTICLASS, PERF, RANK)
 
 
 ALGORITHMS = ("lbfgs", "l2sgd", "ap", "pa", "arow")
-_DATA = "data file, or - for the standard input"
+_DATA = "data file, or - for standard input"
 
 
 def add_crfsuite(commands: Any) -> list[argparse.ArgumentParser]:
     """Describe the commands."""
     parser = commands.add_parser(
         "crfsuite",
-        description="CRFsuite's commands, by maxmargin: its options and data files, a label and\n"
-        "its attributes on each line with tabs between them. Models are maxmargin's own.",
+        description="Do what CRFsuite's commands do, with their options and data files: on each\n"
+        "line a label and its attributes, separated by tabs. Models are files of maxmargin.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -331,11 +391,11 @@ def _add_learn(parts: Any) -> argparse.ArgumentParser:
     parser = _add(
         parts,
         "learn",
-        "Train a tagger: a structural SVM for lbfgs, l2sgd and arow, with C = 1 / (2 c2); the "
-        "averaged perceptron for ap, MIRA for pa.",
+        "Train a tagger: a structural SVM with C = 1 / (2 c2) for lbfgs, l2sgd and arow, the "
+        "averaged perceptron for ap, and MIRA for pa.",
     )
     parser.add_argument("data", nargs="*", default=["-"], help=_DATA)
-    parser.add_argument("-m", "--model", help="model file to write (default: none is written)")
+    parser.add_argument("-m", "--model", help="model file to write (default: none)")
     parser.add_argument(
         "-a",
         "--algorithm",
@@ -350,44 +410,59 @@ def _add_learn(parts: Any) -> argparse.ArgumentParser:
         default=[],
         metavar="NAME=VALUE",
         help="set a parameter: c2 (default 1), feature.minfreq (default 0) or, for ap and pa, "
-        "max_iterations (default 100); others have no effect",
+        "max_iterations (default 100); other parameters of CRFsuite have no effect",
     )
     parser.add_argument(
         "-t",
         "--type",
         default="1d",
         choices=["1d", "crf1d"],
-        help="kind of model: first-order chains",
+        help="kind of model: a first-order chain, the only one",
     )
-    parser.add_argument("-g", "--split", type=int, metavar="N", help="cut the data into N groups")
+    parser.add_argument("-g", "--split", type=int, metavar="N", help="split the data into N groups")
     parser.add_argument(
-        "-e", "--holdout", type=int, metavar="M", help="keep group (or file) M for a test"
+        "-e",
+        "--holdout",
+        type=int,
+        metavar="M",
+        help="hold out group (or file) M, and test the model on it",
     )
     parser.add_argument(
-        "--calibrate",
+        "--probability",
         action="store_true",
-        help="find what -p, -i and -l of tag need; takes three more fits (no option of CRFsuite's)",
+        help="learn the probabilities that -p, -i and -l of tag write; takes three more fits (this "
+        "option is not one of CRFsuite)",
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="show notes and errors only")
+    parser.add_argument("-q", "--quiet", action="store_true", help="show only notes and errors")
     return parser
 
 
 def _add_tag(parts: Any) -> argparse.ArgumentParser:
     """Describe tag."""
-    parser = _add(parts, "tag", "Label a file; one label on each line, blank lines between.")
+    parser = _add(
+        parts, "tag", "Label a file: one label on each line, an empty line behind each sequence."
+    )
     parser.add_argument("data", nargs="?", default="-", help=_DATA)
     parser.add_argument("-m", "--model", required=True, help="model of 'crfsuite learn'")
-    parser.add_argument("-t", "--test", action="store_true", help="compare with the file's labels")
     parser.add_argument(
-        "-r", "--reference", action="store_true", help="write the file's labels too, first"
+        "-t",
+        "--test",
+        action="store_true",
+        help="compare the predictions with the labels in the file",
+    )
+    parser.add_argument(
+        "-r",
+        "--reference",
+        action="store_true",
+        help="write the labels in the file as well, before the predicted ones",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="write no labels")
     for flags, what in (
-        (("-p", "--probability"), "that of all labels of a sequence, on a line before it"),
+        (("-p", "--probability"), "that of the labels of a whole sequence, on a line before it"),
         (("-i", "--marginal"), "that of each label, behind it"),
-        (("-l", "--marginal-all"), "those of all labels that could be there, behind it"),
+        (("-l", "--marginal-all"), "those of all possible labels, behind each predicted one"),
     ):
-        text = f"write probabilities: {what} (needs learn --calibrate)"
+        text = f"write probabilities: {what} (needs a model of learn --probability)"
         parser.add_argument(*flags, action="store_true", help=text)
     return parser
 

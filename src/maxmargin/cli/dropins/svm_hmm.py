@@ -39,7 +39,7 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
         raise UsageError("--e must not be larger than --t, the order of the transitions")
     alone = arguments.order == 0
     if alone and (arguments.l, arguments.o, arguments.p) != (1, 2, 1):
-        raise UsageError("--t 0, without transitions, goes with -l 1, -o 2 and -p 1 only")
+        raise UsageError("--t 0, without transitions, requires -l 1, -o 2 and -p 1")
     check_model(arguments)
     data = _read(arguments.data)
     check_several_labels(data.source, set(data.y.tolist()))
@@ -108,7 +108,7 @@ def _read(path: str) -> Examples:
         raise_at(
             data,
             again,
-            f"qid:{data.qid[again]} again, expected the lines of a sequence one after the other",
+            f"qid:{data.qid[again]} comes again, expected all lines of a sequence together",
         )
     return data
 

@@ -44,7 +44,9 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
     positive = data.y > 0
     n_positive = int(positive.sum())
     if n_positive in (0, len(positive)):
-        raise ValueError(f"{data.source}: expected labels above 0 and below 0, found one kind only")
+        raise ValueError(
+            f"{data.source}: expected labels above 0 and labels below 0, found only one of both"
+        )
     if arguments.v > 0:
         echo_result(
             f"Training set properties: {data.X.shape[1]} features, {len(positive)} examples "

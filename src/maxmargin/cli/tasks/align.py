@@ -48,13 +48,12 @@ class AlignTask(Task):
     reads = ("FASTA",)
     expects = "FASTA, sequences with - for gaps, a line with # before each alignment"
     description = (
-        "Aligned FASTA: the sequences below a line that begins with # are one alignment, "
-        "of which every two rows are an example. To be aligned, sequences need no gaps."
+        "Aligns two sequences. Reads aligned FASTA: the sequences below a line that begins with # "
+        "are one alignment, of which every two rows are an example. predict needs no gaps in the "
+        "sequences."
     )
-    writes = "FASTA, the two rows of every pair below a line with # and their names"
-    scores = (
-        "the share of pairs of letters found, precision, recall and F1 of pairs, and exact matches"
-    )
+    writes = "FASTA: the two rows of every pair, below a line with # and their names"
+    scores = "precision, recall and F1 of aligned pairs of letters, and exact matches"
     losses = ("pairs", "residues", "zero_one")
     unit = "titled"
     answers = ("k", "scores")
@@ -81,7 +80,10 @@ class AlignTask(Task):
     def load_schema(self, path: str, estimator: Any, extra: dict[str, Any]) -> None:
         """Only models whose letters are characters have files here."""
         if not all(isinstance(letter, str) and len(letter) == 1 for letter in estimator.alphabet_):
-            raise ValueError(f"{path}: the alphabet is not one of letters; use it from Python")
+            raise ValueError(
+                f"{path}: the alphabet of the model has entries that are not single letters; "
+                "use it from Python"
+            )
 
     def predict(self, model: Model, source: Source, arguments: argparse.Namespace) -> str:
         """The rows of every pair, below a line with their names."""
@@ -153,8 +155,8 @@ def _read(source: Source, arguments: argparse.Namespace, aligned: bool) -> list[
                 )
         if len(records) < 2:
             raise ValueError(
-                f"{place(0)}: {records[0].name:.40} stands alone, expected two sequences or more "
-                "below each line with #"
+                f"{place(0)}: {records[0].name:.40} is the only sequence of its alignment, "
+                "expected at least two below each line that begins with #"
             )
         pairs += [Pair(title, x, y) for x, y in combinations(records, 2)]
         before += len(records)

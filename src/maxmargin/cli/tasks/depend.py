@@ -35,24 +35,25 @@ class DependTask(Task):
     reads = ("CONLLU",)
     expects = "CoNLL-U, ten columns between tabs for each word"
     description = (
-        "CoNLL-U: ten columns between tabs for each word, an empty line between sentences. "
-        "Trees are learned from FORM, UPOS and XPOS."
+        "Predicts the dependency tree of a sentence. Reads CoNLL-U: ten columns separated by tabs "
+        "for each word, an empty line between sentences. Features are made of FORM, UPOS and "
+        "XPOS."
     )
     writes = "the file with HEAD and DEPREL filled in"
     scores = (
-        "unlabelled and labelled attachment (UAS, LAS) of all words and without punctuation, "
-        "sentences right, and labelled attachment of every relation"
+        "unlabelled and labelled attachment scores (UAS, LAS) with and without punctuation, "
+        "fraction of sentences that are all right, and labelled attachment of every relation"
     )
     losses = ("hamming", "normalized_hamming", "zero_one")
     unit = "sentence"
     answers = ("k", "scores")
-    options = ("projective", "on_violation", "relations", "hash_bits")
+    options = ("projective", "on_violation", "labeled", "hash_bits")
     violations = ("raise", "drop", "repair", "keep")
     option_help = MappingProxyType(
         {
-            "on_violation": "what to do with training trees that have crossing arcs, without "
-            "--no-projective: end with an error (raise), leave them out (drop), lift crossing arcs "
-            "(repair), or train on them as they are (keep, the default)"
+            "on_violation": "what to do with training trees that have crossing arcs, unless "
+            "--no-projective is given: end with an error (raise), leave them out (drop), lift the "
+            "crossing arcs (repair), or train on them as they are (keep, the default)"
         }
     )
 
@@ -66,7 +67,9 @@ class DependTask(Task):
                 f"{arguments.hash_bits}"
             )
         if arguments.on_violation and arguments.projective is False:
-            raise UsageError("--on-violation is of no use with --no-projective")
+            raise UsageError(
+                "--on-violation cannot be combined with --no-projective, which allows crossing arcs"
+            )
         return Plan([], partial(_make, arguments))
 
     def predict(self, model: Model, source: Source, arguments: argparse.Namespace) -> str:
@@ -150,9 +153,9 @@ def _make(arguments: argparse.Namespace) -> Training:
     treebank = _read(open_input(arguments.data), arguments)
     treebank.heads()  # raises where one is missing
     say(arguments, f"{treebank.n_sentences} sentences, {treebank.n_words} words")
-    wanted, has_relations = arguments.relations is not False, _has_relations(treebank)
+    wanted, has_relations = arguments.labeled is not False, _has_relations(treebank)
     if wanted and not has_relations:
-        warn_user(f"{treebank.source}: all DEPREL are '_', so that heads alone are learned")
+        warn_user(f"{treebank.source}: DEPREL is '_' everywhere, so only heads are learned")
     chosen = {} if arguments.hash_bits is None else {"hash_bits": arguments.hash_bits}
     estimator = DependencyParser(
         projective=arguments.projective is not False,

@@ -25,19 +25,20 @@ class LabelTreeTask(Task):
     reads = ("LABEL_TREES",)
     expects = "label trees, on each line number, head and label of a node and index:value pairs"
     description = (
-        "Examples that all have one tree, an empty line between them: on each line the "
-        "number of a node, that of its head (0: root; _ on all lines: the tree is learned), its "
-        "label (_: not known) and its features, 2 1 adult 3:0.5 7:1."
+        "Labels the nodes of a tree. Reads examples that all have the same tree, separated by "
+        "empty lines; on each line the number of a node, that of its head (0: root; _ on all "
+        "lines: the tree is learned), its label (_: unknown) and its features: 2 1 adult 3:0.5 "
+        "7:1."
     )
     writes = "the file with the labels filled in"
     scores = (
-        "nodes and trees right, the accuracy of each node, and precision, recall and F1 of "
-        "every label"
+        "fractions of nodes and of whole trees that are right, the accuracy of each node, and "
+        "precision, recall and F1 of every label"
     )
     losses = ("hamming", "normalized_hamming", "zero_one")
     unit = "commented block"
     answers = ("k", "scores")
-    options = ("intercept",)
+    options = ("fit_intercept",)
 
     def make(self, arguments: argparse.Namespace) -> Training:
         """A labeler, to be trained on label trees."""
@@ -48,7 +49,10 @@ class LabelTreeTask(Task):
         trees = _read(open_input(arguments.data), arguments)
         trees.check_known()
         if all(len({own[v] for own in trees.labels}) < 2 for v in range(len(trees.X))):
-            raise ValueError(f"{trees.source}: every node has a single label, expected at least 2")
+            raise ValueError(
+                f"{trees.source}: every node has only one label, expected at least 2 different "
+                "ones at some node"
+            )
         n_features = trees.X[0].shape[1]
         say(arguments, f"{len(trees.nodes)} trees of {len(trees.X)} nodes, {n_features} features")
         estimator = TreeLabeler(
@@ -157,12 +161,12 @@ def _read_for(
             listed = ", ".join(f"{a + 1}-{b + 1}" for a, b in model.estimator.tree_)
             line = trees.nodes[0][0].line
             raise ValueError(
-                f"{source}:{line}: another tree than that of the model, which has the edges "
-                f"{listed:.60}; _ instead of the heads takes any"
+                f"{source}:{line}: the tree differs from that of the model, which has the edges "
+                f"{listed:.60}; write _ for all heads to use the tree of the model"
             )
     unknown = {int(f) for x, n in zip(trees.X, widths, strict=True) for f in x.indices if f >= n}
     if unknown:
-        warn_user(f"{source}: {len(unknown)} features unknown to the model are left out")
+        warn_user(f"{source}: features unknown to the model are left out ({len(unknown)} of them)")
     X = []
     for matrix, width in zip(trees.X, widths, strict=True):
         if matrix.shape[1] < width:

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ...utils.defaults import MEASURE_TOL
-from ..console import UsageError
 from ..task import Task
 
 if TYPE_CHECKING:
@@ -38,22 +37,23 @@ class MeasureTask(Task):
     reads = ("SVMLIGHT",)
     expects = "svmlight, one of two classes and index:value pairs on each line"
     description = (
-        "svmlight with two classes, the larger label the positive one; training is for the "
-        "--measure of the whole file."
+        "Separates two classes so that a measure of the whole file, such as F1 or ROC AUC, is "
+        "best (--measure). Reads svmlight files with two labels, of which the larger is the "
+        "positive class."
     )
-    writes = "one class on each line; for measures of rankings, scores"
+    writes = "one class on each line; a score for measures of rankings"
     scores = (
-        "the measure trained for, accuracy, precision, recall, F1, precision at the break-even "
+        "the measure trained for, accuracy, precision, recall, F1, precision-recall break-even "
         "point, area under the ROC curve and average precision"
     )
     losses = ()
     unit = "line"
     answers = ("scores",)
     reads_unlabelled = ("UNLABELLED_SVMLIGHT",)
-    options = ("intercept", "measure", "k", "beta", "floor")
+    options = ("fit_intercept", "measure", "k", "beta", "floor")
     tol = MEASURE_TOL
     option_help = MappingProxyType(
-        {"k": "number of top rows that precision_at_k and recall_at_k count"}
+        {"k": "number of rows that the measures precision_at_k and recall_at_k label positive"}
     )
 
     def plan(self, arguments: argparse.Namespace) -> Plan:
@@ -62,10 +62,7 @@ class MeasureTask(Task):
         from ..training import Plan
 
         beta = 1.0 if arguments.beta is None else arguments.beta
-        try:
-            measure = Measure(arguments.measure or "error", beta, arguments.k, arguments.floor)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
+        measure = Measure(arguments.measure or "error", beta, arguments.k, arguments.floor)
         return Plan([], partial(_make, arguments, measure))
 
     def load_schema(self, path: str, estimator: Any, extra: dict[str, Any]) -> Measure:
@@ -103,11 +100,13 @@ class MeasureTask(Task):
         for i, label in enumerate(data.y.tolist()):
             if label not in classes:
                 where = line_of(source, arguments, i)
-                raise ValueError(f"{where}: the class {label!r:.40} is none of {classes}")
+                raise ValueError(
+                    f"{where}: the class {label!r:.40} is not one of the model's classes, {classes}"
+                )
         positive = data.y == classes[1]
         if positive.all() or not positive.any():
             raise ValueError(
-                f"{source}: all rows are of one class, so that measures are not defined"
+                f"{source}: all rows have the same class, so the measures are not defined"
             )
         scores = model.estimator.decision_function(data.X)
         counts = scores_of(
@@ -175,8 +174,8 @@ def _make(arguments: argparse.Namespace, measure: Measure) -> Training:
     if len(classes) != 2:
         third = line_of(source, arguments, np.argmax(data.y == classes[2]))
         raise ValueError(
-            f"{third}: the class {classes[2]!r:.40} is one of {len(classes)}, expected 2; "
-            "'maxmargin train multiclass' learns more"
+            f"{third}: found a third class, {classes[2]!r:.40}, but this task needs exactly "
+            "2; 'maxmargin train multiclass' takes more"
         )
     n_positive = int(np.sum(data.y == classes[1]))
     shape = f"{data.X.shape[0]} rows, {data.X.shape[1]} features"

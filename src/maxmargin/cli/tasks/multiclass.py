@@ -22,14 +22,17 @@ class MulticlassTask(Task):
     name = "multiclass"
     reads = ("SVMLIGHT",)
     expects = "svmlight, a label and index:value pairs on each line"
-    description = "svmlight: a label and index:value pairs on each line."
+    description = (
+        "Chooses one of several classes for each row. Reads svmlight files: a label and "
+        "index:value pairs on each line."
+    )
     writes = "one label on each line"
     scores = "accuracy, the most frequent confusions, and precision, recall and F1 of every class"
     losses = ("zero_one",)
     unit = "line"
     answers = ("k", "scores", "confidence")
     reads_unlabelled = ("UNLABELLED_SVMLIGHT",)
-    options = ("intercept", "calibrate")
+    options = ("fit_intercept", "probability")
 
     def make(self, arguments: argparse.Namespace) -> Training:
         """A classifier, to be trained on an svmlight file."""
@@ -40,7 +43,7 @@ class MulticlassTask(Task):
         _, data = read_classes(arguments, self)
         say(arguments, f"{data.X.shape[0]} examples, {data.X.shape[1]} features")
         estimator = MulticlassSVM(
-            probability=arguments.calibrate,
+            probability=arguments.probability,
             **shared_parameters(arguments, self),
         )
         return Training(estimator, Examples(data.X, data.y))

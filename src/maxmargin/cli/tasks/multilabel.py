@@ -25,19 +25,19 @@ class MultilabelTask(Task):
     reads = ("MULTILABEL", "SVMLIGHT")
     expects = "svmlight, labels between commas and index:value pairs on each line"
     description = (
-        "svmlight with any number of labels between commas before the pairs of a line, "
-        "none included: 1,3,7 2:0.5 9:1."
+        "Chooses any number of labels for each row. Reads svmlight files with labels, separated "
+        "by commas, before the pairs of a line, or none: 1,3,7 2:0.5 9:1."
     )
-    writes = "the labels, between commas, on each line"
+    writes = "the labels of each row on a line, separated by commas"
     scores = (
-        "labels all right, Hamming loss, F1 of examples, micro and macro averages, and "
-        "precision, recall and F1 of every label"
+        "fraction of rows whose labels are all right, Hamming loss, mean F1 of rows, micro and "
+        "macro averages, and precision, recall and F1 of every label"
     )
     losses = ("hamming", "f1", "zero_one")
     unit = "line"
     answers = ("scores",)
     reads_unlabelled = ("UNLABELLED_SVMLIGHT",)
-    options = ("intercept", "edges")
+    options = ("fit_intercept", "edges")
 
     def make(self, arguments: argparse.Namespace) -> Training:
         """A classifier, to be trained on an svmlight file with any number of labels on a line."""
@@ -67,7 +67,9 @@ class MultilabelTask(Task):
         labels = extra.get("labels", estimator.classes_.tolist())
         n_labels = len(estimator.classes_)
         if not isinstance(labels, list) or len(set(map(str, labels))) != n_labels:
-            raise ValueError(f"{path}: {n_labels} labels, but their names are {labels!r:.60}")
+            raise ValueError(
+                f"{path}: {n_labels} labels, but the names of labels are {labels!r:.60}"
+            )
         return labels
 
     def predict(self, model: Model, source: Source, arguments: argparse.Namespace) -> str:
@@ -78,7 +80,10 @@ class MultilabelTask(Task):
         X = read_rows(model, source, arguments, multilabel=True).X
         if arguments.scores:
             if not hasattr(model.estimator, "decision_function"):
-                raise ValueError(f"{model.path}: labels with edges have no scores of their own")
+                raise ValueError(
+                    f"{model.path}: a model with --edges has no scores of single labels; leave out "
+                    "--scores"
+                )
             rows = model.estimator.decision_function(X).tolist()
             pairs = (pairs_of_scores(zip(model.files, row, strict=True)) for row in rows)
             return "".join(f"{text}\n" for text in pairs)

@@ -25,8 +25,8 @@ class OrdinalTask(Task):
     reads = ("SVMLIGHT",)
     expects = "svmlight, a grade and index:value pairs on each line"
     description = (
-        "svmlight with a grade first on each line: whole numbers, or words in the order of "
-        "--grades."
+        "Chooses one of several ordered grades for each row. Reads svmlight files with a grade "
+        "first on each line: a whole number, or one of the words in --grades."
     )
     writes = "one grade on each line"
     scores = (
@@ -46,8 +46,8 @@ class OrdinalTask(Task):
         names = arguments.grades.split(",") if arguments.grades is not None else []
         if arguments.grades is not None and (len(set(names)) < max(len(names), 2) or "" in names):
             raise UsageError(
-                "--grades must be 2 different ones or more between commas, from the lowest to the "
-                f"highest, got {arguments.grades!r:.60}"
+                "--grades must be at least 2 different names, separated by commas, from the "
+                f"lowest grade to the highest, got {arguments.grades!r:.60}"
             )
         return Plan([], partial(_make, arguments, names))
 
@@ -122,8 +122,8 @@ def _make(arguments: argparse.Namespace, names: list[str]) -> Training:
         source, data = read_classes(arguments, TASK, "grades")
         if data.y.dtype.kind not in "iu":
             raise ValueError(
-                f"{source}: the grades are words such as {data.y[0]!r:.40}; say their order, as in "
-                "--grades low,medium,high"
+                f"{source}: the grades are words, such as {str(data.y[0])!r:.40}; give their "
+                "order, as in --grades low,medium,high"
             )
         grades = np.unique(data.y)
     say(
@@ -147,4 +147,6 @@ def _check_known(
         if grade not in known:
             listed = ", ".join(map(str, grades[:10])) + (", ..." if len(grades) > 10 else "")
             where = line_of(source, arguments, i)
-            raise ValueError(f"{where}: the grade {grade!r:.40} is none of {who}: {listed}")
+            raise ValueError(
+                f"{where}: the grade {grade!r:.40} is not one of those of {who}: {listed}"
+            )

@@ -35,13 +35,13 @@ class ParseTask(Task):
     reads = ("TREES",)
     expects = "trees in brackets, (S (NP (DT the) (NN cat)) ...)"
     description = (
-        "Trees in brackets as in the Penn Treebank, on one line or several; null elements "
-        "and function tags are left out. What is predicted may also be columns, word and tag on "
-        "each line."
+        "Predicts the phrase structure tree of a sentence. Reads trees in brackets as in the Penn "
+        "Treebank, each on one line or several; null elements and function tags are left out. "
+        "predict also reads columns, a word and its tag on each line."
     )
-    writes = "a tree on each line"
+    writes = "one tree on each line"
     scores = (
-        "precision, recall and F1 of labelled constituents, as EVALB has them, and exact "
+        "precision, recall and F1 of labelled constituents, as EVALB computes them, and exact "
         "matches, of all sentences and of those of up to 40 words"
     )
     losses = ("f1", "zero_one")
@@ -93,7 +93,10 @@ class ParseTask(Task):
             ]
         n_fallbacks = sum(tree.is_fallback for tree in trees)
         if n_fallbacks:
-            warn_user(f"{source}: {n_fallbacks} sentences have no derivation, and get flat trees")
+            warn_user(
+                f"{source}: {n_fallbacks} of {len(trees)} sentences have no derivation by the "
+                "grammar and get flat trees"
+            )
         return "".join(f"{line}\n" for line in lines)
 
     def evaluate(self, model: Model, arguments: argparse.Namespace) -> Evaluation:

@@ -30,24 +30,26 @@ class RankTask(Task):
     reads = ("LETOR", "QUERIES")
     expects = "svmlight with queries, a relevance, qid: and index:value pairs on each line"
     description = (
-        "svmlight with queries, as LETOR and SVM-rank have it: a relevance, qid:N and the "
-        "pairs of a document on each line."
+        "Ranks the documents of each query. Reads svmlight files as LETOR and SVM-rank have them: "
+        "a relevance, qid:N and the index:value pairs of a document on each line."
     )
-    writes = "the score of each document on a line"
-    scores = "NDCG at 1, 3, 5 and 10, MAP, and the share of pairs in the right order"
+    writes = "the score of one document on each line"
+    scores = "NDCG at 1, 3, 5 and 10, MAP, and the fraction of pairs in the right order"
     losses = ("swaps", "normalized_swaps", "ndcg", "average_precision")
     unit = "line"
     answers = ("scores",)
     reads_unlabelled = ("UNLABELLED_SVMLIGHT",)
     options = ("k",)
-    option_help = MappingProxyType({"k": "number of top ranks that --loss ndcg counts"})
+    option_help = MappingProxyType(
+        {"k": "number of top ranks that --loss ndcg counts (default: all)"}
+    )
 
     def plan(self, arguments: argparse.Namespace) -> Plan:
         """How to train."""
         from ..training import Plan
 
         if arguments.k is not None and arguments.loss != "ndcg":
-            raise UsageError("--k of rank is of use with --loss ndcg only")
+            raise UsageError("--k of rank requires --loss ndcg")
         return Plan([], partial(_make, arguments))
 
     def predict(self, model: Model, source: Source, arguments: argparse.Namespace) -> str:
@@ -75,7 +77,7 @@ class RankTask(Task):
         from ..rows import read_labelled_rows
 
         source, data = read_labelled_rows(model, arguments, queries=True)
-        relevance = _relevance(source, arguments, data, "of which NDCG has no gain")
+        relevance = _relevance(source, arguments, data, "but NDCG needs relevances >= 0")
         given = (relevance, model.estimator.predict(data.X), data.qid)
         at_ranks = {
             name: {str(k): _known(measure(*given, k=k)) for k in RANKS}
@@ -124,7 +126,7 @@ def _make(arguments: argparse.Namespace) -> Training:
     from ..training import Examples, Training, say, shared_parameters
 
     source, data = read_training_rows(arguments, TASK, queries=True)
-    why = "of which --loss ndcg has no gain" if arguments.loss == "ndcg" else ""
+    why = "but --loss ndcg needs relevances >= 0" if arguments.loss == "ndcg" else ""
     relevance = _relevance(source, arguments, data, why)
     n_queries = len(np.unique(np.asarray(data.qid)))
     say(
@@ -150,7 +152,7 @@ def _relevance(
     relevance: Floats = data.y.astype(np.float64)
     if why and relevance.min() < 0.0:
         where = line_of(source, arguments, np.argmin(relevance))
-        raise ValueError(f"{where}: a relevance below 0, {why}")
+        raise ValueError(f"{where}: the relevance is negative, {why}")
     return relevance
 
 

@@ -28,17 +28,18 @@ class SegmentTask(Task):
     reads = ("COLUMNS",)
     expects = "CoNLL columns, one token on each line"
     description = (
-        "Columns as for tag, with labels that mark segments: O, and B-TYPE and I-TYPE (or "
-        "IOBES). Whole segments are scored, with their lengths."
+        "Finds labelled segments in a sequence, such as names, and scores them as a whole, with "
+        "their lengths. Reads columns as tag does, with labels that mark segments: O, B-TYPE and "
+        "I-TYPE (or IOBES)."
     )
-    writes = "its columns with a column of B-, I- and O labels as one more"
-    scores = "precision, recall and F1 of the segments of every type, as conlleval has them"
+    writes = "the columns of the file and one more with the predicted B-, I- and O tags"
+    scores = "precision, recall and F1 of the segments of every type, as conlleval computes them"
     losses = ("segments", "hamming", "f1", "zero_one")
     unit = "block"
     answers = ("k", "scores")
     options = (
-        "intercept",
-        "templates",
+        "fit_intercept",
+        "features",
         "label_column",
         "min_count",
         "max_segment_length",
@@ -67,10 +68,11 @@ class SegmentTask(Task):
         files, templates = read_template_option(arguments)
         if templates.of_pairs:
             raise UsageError(
-                f"--templates {arguments.templates}: segments have no features of pairs"
+                f"--features {arguments.features}: templates for pairs of labels (B) are for "
+                "the task tag only"
             )
         if arguments.on_violation and arguments.max_segment_length is None:
-            raise UsageError("--on-violation is of use with --max-segment-length only")
+            raise UsageError("--on-violation requires --max-segment-length")
         return Plan(files, partial(_make, arguments, templates))
 
     def predict(self, model: Model, source: Source, arguments: argparse.Namespace) -> str:

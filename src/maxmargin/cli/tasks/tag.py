@@ -28,22 +28,26 @@ class TagTask(Task):
     reads = ("COLUMNS", "CRFSUITE")
     expects = "CoNLL columns, one token on each line"
     description = (
-        "CoNLL columns: one token per line, its fields separated by white space, an empty "
-        "line between sequences. One column holds the labels (the last, unless --label-column says "
-        "otherwise), the others make the features. Or data files of CRFsuite: a label and its "
-        "attributes, with tabs between them."
+        "Labels each token of a sequence, with its part of speech, say. Reads CoNLL columns: one "
+        "token per line, its fields separated by white space, an empty line between sequences. "
+        "One column holds the labels (the last, unless --label-column says otherwise), the others "
+        "make the features. Also reads data files of CRFsuite: on each line a label and its "
+        "attributes, separated by tabs."
     )
-    writes = "its columns with the predicted label as one more; for attributes the labels only"
+    writes = (
+        "the columns of the file and one more with the predicted labels; for CRFsuite's data the "
+        "labels only"
+    )
     scores = (
-        "accuracy, the most frequent confusions, and precision, recall and F1 of every label "
-        "and, for labels such as B-NP, I-NP and O, of the chunks"
+        "accuracy, the most frequent confusions, precision, recall and F1 of every label and, for "
+        "labels such as B-NP, I-NP and O, of the chunks"
     )
     losses = ("hamming", "normalized_hamming", "zero_one")
     unit = "block"
     answers = ("k", "scores", "confidence")
     options = (
-        "intercept",
-        "templates",
+        "fit_intercept",
+        "features",
         "format",
         "label_column",
         "min_count",
@@ -52,15 +56,15 @@ class TagTask(Task):
         "boundary_weights",
         "order",
         "separator",
-        "calibrate",
+        "probability",
     )
     streams = True
     violations = ("raise", "drop", "repair")
     option_help = MappingProxyType(
         {
             "on_violation": "what to do with training sequences that break the constraints: end "
-            "with an error (raise), leave them out (drop), or change I-X to B-X where it continues "
-            "nothing (repair, the default)"
+            "with an error (raise), leave them out (drop), or change I-X to B-X where no X comes "
+            "before it (repair, the default)"
         }
     )
 
@@ -70,7 +74,7 @@ class TagTask(Task):
         from ..training import Plan
 
         if arguments.on_violation and not arguments.constraints:
-            raise UsageError("--on-violation is of use with --constraints only")
+            raise UsageError("--on-violation requires --constraints")
         files, templates = read_template_option(arguments)
         check_can_stream(arguments, templates)
         return Plan(files, partial(_make, arguments, templates))
@@ -99,7 +103,8 @@ class TagTask(Task):
         if model.files == ATTRIBUTES:
             if arguments.k or arguments.scores or arguments.confidence:
                 raise UsageError(
-                    "--k, --scores and --confidence are for columns, not for attributes"
+                    "--k, --scores and --confidence are for models trained on columns, not on "
+                    "CRFsuite's data"
                 )
             return write_labels(model.estimator.predict(_read_attributes(source, arguments).inputs))
         tokens = read_tokens(model, source, arguments)
@@ -197,7 +202,9 @@ def _make_stored(arguments: argparse.Namespace, templates: Templates) -> Trainin
     from ..training import Examples, Training, say
 
     if are_attributes(arguments):
-        raise UsageError(f"--stream is for columns; {arguments.data} is read as CRFsuite's data")
+        raise UsageError(
+            f"--stream is for column files, and {arguments.data} is read as CRFsuite's data"
+        )
     features, _ = window_features(arguments, templates)
     stored, fitted, tokens, label_column = stored_tokens(arguments, TASK, features)
     extra = extra_of_columns(arguments, tokens, label_column)
@@ -225,7 +232,7 @@ def _tagger(arguments: argparse.Namespace, features: Any, pairs: Any) -> Sequenc
         order=arguments.order or 1,
         constraints=arguments.constraints,
         on_violation=arguments.on_violation or ("raise" if arguments.stream else "repair"),
-        probability=arguments.calibrate,
+        probability=arguments.probability,
         **shared_parameters(arguments, TASK),
     )
 

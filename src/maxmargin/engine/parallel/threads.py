@@ -27,6 +27,7 @@ from weakref import WeakSet
 import numpy as np
 
 from ...utils.types import Floats, Ints
+from ...utils.validation import ParameterError
 
 __all__ = [
     "Threads",
@@ -52,8 +53,8 @@ def check_n_jobs(n_jobs: Any) -> None:
     """Raise ValueError for what is no number of jobs."""
     is_number = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
     if n_jobs is not None and (not is_number or n_jobs == 0):
-        raise ValueError(
-            f"n_jobs must be None, a whole number >= 1, or -1 for all cores, got {n_jobs!r}"
+        raise ParameterError(
+            "n_jobs", f"must be None, a whole number >= 1, or -1 for all cores, got {n_jobs!r}"
         )
 
 

@@ -134,7 +134,7 @@ class CertifiedRun(Run):
             if self.best is not None:
                 check_primal(self.best[0], self.objective(w, hinges))
             if self._finished == "converged" and not self.converged():
-                raise ValueError("training has not converged, but is said to be over")
+                raise ValueError("the state says that training is over, but it has not converged")
         for planes in self.state.planes_at(own):
             with from_file(path):
                 check_planes(planes, hinges)

@@ -224,8 +224,8 @@ def from_file(path: str) -> Iterator[None]:
     except Exception as error:
         reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         raise ValueError(
-            f"{path}: the checkpoint is damaged, or was changed by someone ({reason:.300}); remove "
-            "it to start afresh"
+            f"{path}: the checkpoint is damaged, or was changed ({reason:.300}); remove it "
+            "to start afresh"
         ) from error
 
 

@@ -83,8 +83,7 @@ class CalibratedMethod:
         if not estimator.probability and not hasattr(estimator, "calibration_"):
             raise AttributeError(
                 f"{self.method.__name__} needs a calibrated {type(estimator).__name__}: call "
-                "calibrate(X, y) with examples that were not trained on, or fit with "
-                "probability=True"
+                "calibrate(X, y) with held-out examples, or fit with probability=True"
             )
         return MethodType(self.method, estimator)
 
@@ -260,9 +259,9 @@ def temperature_of(estimator: Any) -> float:
     """What scores are divided by."""
     if not hasattr(estimator, "calibration_"):  # with probability=True: it was promised
         raise AttributeError(
-            f"this {type(estimator).__name__} is not calibrated: its training was interrupted, "
-            "made by partial_fit, or for many C at once; call calibrate(X, y) with examples that "
-            "were not trained on"
+            f"this {type(estimator).__name__} is not calibrated, because its training was "
+            "interrupted, done by partial_fit, or for many C at once; call calibrate(X, y) "
+            "with held-out examples"
         )
     return float(estimator.calibration_.temperature)
 

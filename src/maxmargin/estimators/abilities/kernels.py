@@ -124,7 +124,7 @@ class FittedKernel:
     def basis_for(self, name: str) -> KernelBasis:
         """The basis that an attribute is about; AttributeError, as hasattr expects it, for none."""
         if self.basis is None:
-            raise AttributeError(f"{name} is there once a model with a kernel is fitted")
+            raise AttributeError(f"{name} exists only once a model with a kernel is fitted")
         return self.basis
 
     def check_linear(self, name: str) -> None:

@@ -90,8 +90,8 @@ def _listed_factors(class_weight: Mapping[Any, Any], classes: list[Any]) -> Floa
         )
     if missing and extra:  # as scikit-learn has it: a fold may lack a class
         raise ValueError(
-            f"class_weight has {extra[0]!r:.40}, which is not a class of y (a misspelling? there "
-            f"is nothing for {missing[0]!r:.40})"
+            f"class_weight has {extra[0]!r:.40}, which is not a class of y (is it misspelt? "
+            f"there is no weight of {missing[0]!r:.40})"
         )
     factors = np.array([_number(class_weight, label) for label in classes])
     bad = np.flatnonzero(~(factors >= 0.0) | ~np.isfinite(factors))
@@ -254,8 +254,8 @@ def _pair_costs(loss: Any, n_labels: int) -> Floats:
         costs = as_reals(loss)
     except (TypeError, ValueError):
         raise ValueError(
-            "loss must be the name of one, or the costs of a missed and of an added label, for all "
-            f"labels or in a row for each; got {loss!r:.60}"
+            "loss must be the name of a loss, or the costs of a missed and of an added "
+            f"label, for all labels or in a row for each; got {loss!r:.60}"
         ) from None
     if costs.shape == (2,):
         costs = np.tile(costs, (n_labels, 1))
@@ -269,6 +269,6 @@ def _pair_costs(loss: Any, n_labels: int) -> Floats:
         label, kind = wrong[0].tolist()
         raise ValueError(
             f"loss says that {('missing', 'adding')[kind]} label {label} costs "
-            f"{costs[label, kind]}; expected a finite number from 0 on"
+            f"{costs[label, kind]}; expected a finite number >= 0"
         )
     return costs

@@ -73,8 +73,8 @@ def warn_of_unknown(codes: Ints | Ints32, labels: FlatLabels) -> None:
     if len(unknown):
         first = int(unknown[0])
         warn_user(
-            f"{len(unknown)} labels are unknown to the model and count as wrong; the first is "
-            f"{labels.values[first]!r} at {labels.place(first)}"
+            f"{len(unknown)} of {len(labels.values)} labels are unknown to the model and "
+            f"count as wrong; the first is {labels.values[first]!r} at {labels.place(first)}"
         )
 
 

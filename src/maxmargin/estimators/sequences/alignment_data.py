@@ -91,8 +91,8 @@ def encode(strings: list[Any], alphabet: list[Any], *, warn: bool = False) -> St
         if not warn:
             raise ValueError(f"a sequence has the letter {letter!r}, which is not in the alphabet")
         warn_user(
-            f"{len(bad)} letters are unknown to the model and score 0 in pairs; the first is "
-            f"{letter!r}"
+            f"letters unknown to the model score 0 in pairs: {len(bad)} in all, the first "
+            f"is {letter!r}"
         )
     return packed
 

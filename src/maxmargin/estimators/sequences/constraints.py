@@ -110,8 +110,8 @@ def check_on_violation(constraints: Any, on_violation: Any) -> None:
     check_choice(on_violation, ON_VIOLATION, "on_violation")
     if on_violation == "repair" and constraints is not None and not _is_bio(constraints):
         raise ValueError(
-            "on_violation='repair' has a rule for constraints='bio' only; 'drop' leaves out the "
-            "sequences that break other constraints"
+            "on_violation='repair' needs constraints='bio'; for other constraints, "
+            "on_violation='drop' leaves out the sequences that break them"
         )
 
 
@@ -134,8 +134,9 @@ def repair_labels(labels: FlatLabels) -> FlatLabels:
         return labels
     first = changed[0]
     warn_user(
-        f"{len(changed)} labels broke constraints='bio' and were repaired, the first at "
-        f"{labels.place(first)}: {labels.values[first]!r} became {values[first]!r}"
+        f"{len(changed)} of {len(values)} labels broke constraints='bio' and were "
+        f"repaired, the first at {labels.place(first)}: {labels.values[first]!r} became "
+        f"{values[first]!r}"
     )
     return labels._replace(values=values)
 

@@ -176,7 +176,7 @@ def training_data(
     if known is None:
         encoder = LabelEncoder.of(listed_labels(labels) if is_partial else labels)
     elif is_partial:
-        raise ValueError("a prior is for labels that are all known")
+        raise ValueError("prior needs labels that are all known")
     else:
         encoder = LabelEncoder(known.classes)
         check_known(encoder.encode(labels), labels)
@@ -276,7 +276,7 @@ def _checked_prior(prior: Any, tagger: Any, shape: ChainShape) -> SequenceModel:
     """The model of a prior; ValueError where it cannot be one."""
     check_prior(prior, tagger, ("kernel", "fit_intercept", "boundary_weights"))
     if tagger.kernel != "linear":
-        raise ValueError("prior is for kernel='linear'")
+        raise ValueError("prior needs kernel='linear'")
     model: SequenceModel = prior._model
     _check_same_shape(model, shape, tagger.transition_features)
     return model
@@ -289,7 +289,7 @@ def _check_same_shape(model: SequenceModel, shape: ChainShape, transition_featur
         made = dict(zip(("transitions", "emissions", "eta"), model.shape, strict=True))
         raise ValueError(
             f"the model was made with order={made} and {'' if has_inputs else 'no '}"
-            "transition features: call fit, or make a new one, to change that"
+            "transition features: call fit, or create a new estimator, to change that"
         )
 
 

@@ -144,8 +144,8 @@ def example_costs(costs: Any, loss: Any, shape: tuple[int, int], are_described: 
     """The costs of all classes for each example, which take the place of ``loss``."""
     if are_described or not isinstance(loss, str) or loss != "zero_one":
         raise ValueError(
-            "costs of examples take the place of loss, which must be 'zero_one' then, and are "
-            "not for classes with a taxonomy or class features"
+            "costs of examples replace the loss: they need loss='zero_one', and neither a "
+            "taxonomy nor class features"
         )
     check_sparse(costs, "costs")
     try:
@@ -166,14 +166,14 @@ def check_options(estimator: Any, prior: Any) -> None:
     """Raise ValueError for what does not go together, and for a prior that cannot be one."""
     if estimator.probability and estimator.kernel == "precomputed":
         raise ValueError(
-            "probability=True is not for kernel='precomputed', whose columns are examples too; "
-            "call calibrate(X, y) with other examples"
+            "probability=True does not support kernel='precomputed', whose columns are "
+            "examples too; call calibrate(X, y) with other examples"
         )
     if prior is None:
         return
     check_prior(prior, estimator, ("kernel", "taxonomy", "class_features", "fit_intercept"))
     if estimator.kernel != "linear" or prior._output_features is not None:
-        raise ValueError("prior is for kernel='linear', without a taxonomy or class features")
+        raise ValueError("prior needs kernel='linear', and neither a taxonomy nor class features")
     if prior.n_features_in_ != estimator.n_features_in_:
         raise ValueError(
             f"X has {estimator.n_features_in_} features, but the prior was fitted with "
@@ -266,7 +266,7 @@ def numbers_of(known: NDArray[Any], classes: Any) -> Ints:
         raise ValueError(
             f"classes has {unknown[0]!r}, which the model does not know"
             if unknown
-            else "classes is empty; at least one class must come into question"
+            else "classes is empty; expected at least one class"
         )
     return np.array([number[label] for label in chosen])
 
@@ -276,8 +276,8 @@ def warn_of_unknown_classes(y: NDArray[Any], classes: NDArray[Any]) -> None:
     unknown = np.flatnonzero(~np.isin(y, classes))
     if len(unknown):
         warn_user(
-            f"{len(unknown)} examples are of classes unknown to the model and count as wrong; "
-            f"the first is y[{unknown[0]}] = {y[unknown[0]]}"
+            f"{len(unknown)} of {len(y)} examples have classes unknown to the model and "
+            f"count as wrong; the first is y[{unknown[0]}] = {y[unknown[0]]}"
         )
 
 

@@ -197,8 +197,8 @@ class KernelBasis:
         """What a model file keeps; ValueError for a function of the user's."""
         if self.kernel.function is not None:
             raise ValueError(
-                "a model file cannot keep a kernel that is a function of your own; pickle the "
-                "estimator, or train it with kernel='precomputed'"
+                "a model file cannot store a custom kernel function; pickle the estimator, or "
+                "train it with kernel='precomputed'"
             )
         dense = None if sp.issparse(self.vectors) else self.vectors
         sparse = sparse_blocks(self.vectors) if sp.issparse(self.vectors) else None

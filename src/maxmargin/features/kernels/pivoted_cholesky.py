@@ -239,11 +239,11 @@ def _cut(features: NDArray[Any], width: int) -> NDArray[Any]:
 
 
 def _indefinite(row: int, residual: float) -> ValueError:
-    """What to say of a kernel that is none."""
+    """The error for a kernel that is not positive semidefinite."""
     return ValueError(
-        f"the kernel is not positive semidefinite: what is left of the value of row {row} with "
-        f"itself is {residual:.3g} (one that is in theory may lose that by rounding, where "
-        "features are large beside their differences: centre them)"
+        f"the kernel is not positive semidefinite: the residual of row {row} is {residual:.3g} "
+        "(by rounding errors this may also happen to one that is positive semidefinite, if "
+        "features are large compared with their differences: centre them)"
     )
 
 

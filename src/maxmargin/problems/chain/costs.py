@@ -29,7 +29,7 @@ def checked_costs(
     """
     if costs is None:
         if cost_rows is not None:
-            raise ValueError("cost_rows are rows of costs, and there are none")
+            raise ValueError("cost_rows needs costs, whose rows it names")
         return np.empty((0, K)), np.empty(0, np.int32)
     table = np.ascontiguousarray(costs, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] != K or (cost_rows is None and len(table) != K):
@@ -38,7 +38,7 @@ def checked_costs(
     wrong = ~(np.isfinite(table) & (table >= 0.0))
     if wrong.any():
         row, k = np.argwhere(wrong)[0]
-        raise ValueError(f"costs[{row}, {k}] is {table[row, k]}; costs are numbers from 0 on")
+        raise ValueError(f"costs[{row}, {k}] is {table[row, k]}; costs must be numbers >= 0")
     rows = np.ascontiguousarray(labels if cost_rows is None else cost_rows, dtype=np.int32)
     if rows.shape != labels.shape:
         raise ValueError(f"there are {len(labels)} tokens, but cost_rows has shape {rows.shape}")

@@ -347,8 +347,8 @@ class ChainProblem(FactoredProblem):
         mode = self._mode(rescaling, sqrt_loss)
         if len(self.data.cost_rows) > 0 and mode.kind == ERROR_COUNTS:
             raise ValueError(
-                "the k best labellings of chains with costs are found where these add up: use "
-                "rescaling='margin' with sqrt_loss=False"
+                "the k best labellings of chains with costs need rescaling='margin' with "
+                "sqrt_loss=False, where costs add up"
             )
         examples = as_examples(indices, self.n_examples)
         w, model = as_weights(w, self.layout.size), self.layout.model

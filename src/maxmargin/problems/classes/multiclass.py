@@ -275,7 +275,7 @@ def costs_of_rows(
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         raise ValueError(
-            f"costs[{row}, {column}] is {table[row, column]}; costs are finite numbers from 0 on"
+            f"costs[{row}, {column}] is {table[row, column]}; costs must be finite numbers >= 0"
         )
     own = table[rows, labels]
     if own.any():

@@ -64,7 +64,7 @@ class PartialDependencyProblem(DependencyProblem):
 
     def k_best(self, *_: object, **__: object) -> Planes:
         """There is no such search."""
-        raise ValueError("there is no search for the k best trees for partially labelled sentences")
+        raise ValueError("partially labelled sentences do not support the k best trees")
 
     def _most_violated(
         self, examples: Ints, w: Floats, rescaling: Rescaling, sqrt_loss: bool

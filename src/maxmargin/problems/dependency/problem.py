@@ -211,8 +211,8 @@ class DependencyProblem(PackedProblem):
         kind = search_mode(rescaling, sqrt_loss, self.options.zero_one).kind
         if kind == ERROR_COUNTS:
             raise ValueError(
-                "there is no search for the k best trees if the loss does not decompose over arcs; "
-                "use rescaling='margin' with sqrt_loss=False, or loss='zero_one'"
+                "the k best trees need a loss that decomposes over arcs: use "
+                "rescaling='margin' with sqrt_loss=False, or loss='zero_one'"
             )
         examples = as_examples(indices, self.n_examples)
         w = as_weights(w, self.n_features)

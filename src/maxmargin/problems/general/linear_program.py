@@ -167,7 +167,7 @@ class LinearProgramProblem(SlotProblem):
         if not self.relaxed:
             return super().oracle(indices, w, rescaling, sqrt_loss)
         if rescaling != "margin" or sqrt_loss:
-            raise ValueError("the relaxation is searched with margin rescaling; use relaxed=False")
+            raise ValueError("relaxed=True needs rescaling='margin'; use relaxed=False")
         w = as_weights(w, int(self.n_features or 0))
         rows, losses, bounds = [], [], []
         for i in as_examples(indices, self.n_examples).tolist():
@@ -231,7 +231,7 @@ class _Program:
         if len(gains) == 0:
             return np.empty(0), 0.0
         if not np.isfinite(gains).all():
-            raise ValueError("the scores of variables are not finite; are the weights too large?")
+            raise ValueError("the scores of variables are not finite; the weights may be too large")
         scale = float(np.abs(gains).max()) or 1.0  # tolerances of the search are absolute
         found = milp(
             -gains / scale,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Literal, get_args
 
-from ...utils.validation import spelling_hint
+from ...utils.validation import ParameterError, spelling_hint
 
 __all__ = ["Measure", "MeasureName"]
 
@@ -56,20 +56,24 @@ class Measure:
         names = get_args(MeasureName)
         if self.name not in names:
             hint = spelling_hint(self.name, names)
-            raise ValueError(f"measure must be one of {', '.join(names)}; got {self.name!r}{hint}")
+            raise ParameterError(
+                "measure", f"must be one of {', '.join(names)}; got {self.name!r}{hint}"
+            )
         if not isinstance(self.beta, Real) or not 1e-100 <= self.beta <= 1e100:
-            raise ValueError(
-                f"beta must be a positive number from 1e-100 to 1e100, got {self.beta!r}"
+            raise ParameterError(
+                "beta", f"must be a positive number from 1e-100 to 1e100, got {self.beta!r}"
             )
         if self.needs_k and (not isinstance(self.k, Integral) or self.k < 1):
-            raise ValueError(
-                f"measure={self.name!r} needs k, the number of rows labelled positive, a whole "
-                f"number >= 1; got k={self.k!r}"
+            raise ParameterError(
+                "k",
+                "must be a whole number >= 1, the number of rows to label positive, for "
+                f"measure={self.name!r}; got {self.k!r}",
             )
         if self.needs_floor and (not isinstance(self.floor, Real) or not 0.0 < self.floor <= 1.0):
-            raise ValueError(
-                f"measure={self.name!r} needs floor, the least {self.name.split('_at_')[1]}, "
-                f"above 0 and at most 1; got floor={self.floor!r}"
+            raise ParameterError(
+                "floor",
+                f"must be the smallest {self.name.split('_at_')[1]} allowed, above 0 and at most "
+                f"1, for measure={self.name!r}; got {self.floor!r}",
             )
 
     @property

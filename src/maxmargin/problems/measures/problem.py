@@ -34,7 +34,7 @@ from ...search.average_precision import harmonic_numbers, place_negatives, write
 from ...search.limits import as_examples, check_number_of_weights
 from ...search.modes import ADDITIVE, BEST_NON_GOLD, search_mode
 from ...utils.types import Bools, Floats, Ints
-from ...utils.validation import as_floats
+from ...utils.validation import ParameterError, as_floats
 from .kernels import (
     AT_LEAST,
     AT_MOST,
@@ -118,7 +118,7 @@ class LabelSearch:
         if measure.needs_k:
             count = int(measure.k or 0)
             if count > n:
-                raise ValueError(f"k must be at most the number of rows, {n}; got k={count}")
+                raise ParameterError("k", f"must be at most the number of rows, {n}, got {count}")
             kind = AT_LEAST if count <= P else AT_MOST
             highest = min(count, P) / (P if measure.name == "recall_at_k" else count)
         beta = 1.0 if measure.name == "f1" else float(measure.beta)
@@ -141,7 +141,7 @@ class LabelSearch:
             return Candidate(flip_violated(scores, self.shares, coefficients), coefficients)
         if self.weighted:
             raise ValueError(
-                "sample_weight needs rescaling='margin' and the plain loss (sqrt_loss=False); got "
+                "sample_weight needs rescaling='margin' with slack='l1' (or sqrt_loss=False); got "
                 f"{_asked(formulation)}"
             )
         n, terms = len(scores), self.terms
@@ -221,10 +221,10 @@ class RankingSearch:
             return self._best_wrong(scores)
         if mode.kind != ADDITIVE:
             raise ValueError(
-                f"measure={self.name!r} has an exact search for rescaling='margin' with the plain "
-                "loss (sqrt_loss=False) and, without sample_weight, for rescaling='none'; got "
-                f"{_asked(formulation)}; measures of labels, such as 'f1', can do all without "
-                "sample_weight"
+                f"measure={self.name!r} needs rescaling='margin' with slack='l1' (or "
+                "sqrt_loss=False) or, without sample_weight, rescaling='none'; got "
+                f"{_asked(formulation)}. Measures of labels, such as measure='f1', support all of "
+                "them without sample_weight"
             )
         if self.name == "roc_auc":
             return self.swapped(scores, 1.0)

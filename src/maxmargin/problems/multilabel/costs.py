@@ -35,7 +35,7 @@ def checked_costs(costs: ArrayLike, n_labels: int, loss: str) -> Floats:
             f"{table.shape} with loss={loss!r}"
         )
     if not np.all(np.isfinite(table) & (table >= 0.0)):
-        raise ValueError("costs must be finite numbers from 0 on")
+        raise ValueError("costs must be finite numbers >= 0")
     return table
 
 

@@ -209,16 +209,16 @@ class RankingProblem(PackedProblem):
             edge, weighted = np.empty(1), len(queries.weights) > 0
             if weighted and mode.kind != ADDITIVE:
                 raise ValueError(
-                    "weights of documents need rescaling='margin' and the plain loss, got "
+                    "weights of documents need rescaling='margin' and sqrt_loss=False, got "
                     f"rescaling={rescaling!r} and sqrt_loss={sqrt_loss}"
                 )
             more = np.empty(len(ranked.spare) + 1 if weighted or mode.kind != ADDITIVE else 0)
             find_swaps(queries, examples, mode, ranked, more, edge, edge.view(np.int64), losses)
         elif mode.kind != ADDITIVE:
             raise ValueError(
-                f"the most violated ranking for loss={self.loss_name!r} can be found for "
-                "rescaling='margin' and sqrt_loss=False only; the losses 'swaps' and "
-                "'normalized_swaps' know the others"
+                f"loss={self.loss_name!r} needs rescaling='margin' with slack='l1' (or "
+                f"sqrt_loss=False), got rescaling={rescaling!r} and sqrt_loss={sqrt_loss}; "
+                "loss='swaps' or 'normalized_swaps' support all of them"
             )
         elif self.gains is not None:
             find_by_ndcg(queries, self.gains, examples, ranked, losses)

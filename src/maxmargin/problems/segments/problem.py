@@ -204,8 +204,9 @@ class SegmentProblem(FactoredProblem):
         lengths = np.diff(bounds)
         if rows.n_rows != bounds[-1] or bounds[0] != 0 or len(segments) != len(lengths):
             raise ValueError(
-                f"tokens has {rows.n_rows} rows and offsets runs from {bounds[0]} to {bounds[-1]} "
-                f"for {len(lengths)} sequences, but segments are given of {len(segments)}"
+                f"tokens has {rows.n_rows} rows and offsets runs from {bounds[0]} to "
+                f"{bounds[-1]} for {len(lengths)} sequences, but there are segments of "
+                f"{len(segments)}"
             )
         if len(lengths) and lengths.min() < 1:
             raise ValueError(f"sequence {int(np.argmin(lengths))} is empty")
@@ -332,9 +333,9 @@ class SegmentProblem(FactoredProblem):
         if n_bytes.max(initial=0.0) > MOST_TABLE_BYTES:
             largest = int(np.argmax(n_bytes))
             raise ValueError(
-                f"the search by levels of loss in sequence {examples[largest]}, of "
-                f"{int(n[largest])} tokens, takes too much memory; the losses 'hamming' and "
-                "'segments' need no levels with rescaling='margin' and sqrt_loss=False"
+                f"inference by error counts in sequence {examples[largest]}, of "
+                f"{int(n[largest])} tokens, takes too much memory; loss='hamming' or 'segments' "
+                "with rescaling='margin' and sqrt_loss=False need none"
             )
 
 

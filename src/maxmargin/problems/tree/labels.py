@@ -292,7 +292,7 @@ class LabelTreeProblem(TreeProblem):
         n_labels = self.layout.n_labels
         if costs is None:
             if cost_rows is not None:
-                raise ValueError("cost_rows are rows of costs, and there are none")
+                raise ValueError("cost_rows needs costs, whose rows it names")
             return np.empty((0, 0)), np.empty((0, 0), np.int64)
         table = np.ascontiguousarray(costs, dtype=np.float64)
         rows = self.labels + np.concatenate([[0], np.cumsum(n_labels)[:-1]])
@@ -306,7 +306,7 @@ class LabelTreeProblem(TreeProblem):
         if rows.size and not 0 <= rows.min() <= rows.max() < len(table):
             raise ValueError(f"costs has {len(table)} rows, and nodes need others")
         if not np.all(np.isfinite(table) & (table >= 0.0)):
-            raise ValueError("costs must be finite numbers from 0 on")
+            raise ValueError("costs must be finite numbers >= 0")
         if table[rows, self.labels].any():
             i, v = np.argwhere(table[rows, self.labels])[0]
             raise ValueError(f"the true label of node {v} of example {i} must cost nothing")
