@@ -12,7 +12,7 @@ import numba
 import numpy as np
 import pytest
 
-from maxmargin.jit import compiling, decorator, numba_patches
+from maxmargin.jit import compiling, decorator, lean_lowering, numba_patches
 from maxmargin.utils import warn
 
 CALLEE = """
@@ -56,7 +56,7 @@ def folder(tmp_path):
     package = tmp_path / "minipkg"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    for module in (decorator, numba_patches, compiling, warn):
+    for module in (decorator, numba_patches, lean_lowering, compiling, warn):
         source = Path(module.__file__)
         (package / source.parent.name).mkdir(exist_ok=True)
         (package / source.parent.name / "__init__.py").write_text("")

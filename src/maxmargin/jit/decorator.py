@@ -103,11 +103,13 @@ def _compiled(function: F, *, inline: bool, counts: bool) -> F:
 
     def borrowed() -> Any:
         made = numba.njit(**options)(function)
-        numba_patches.make_borrowed(made)
+        numba_patches.make_borrowed(made, "lean" in patches)
         if not counts:
             numba_patches.check_returns_no_arrays(made)
         return made
 
+    if "lean" in patches:
+        numba_patches.make_lean(compiled)
     if "aside" in patches:
         numba_patches.compile_aside(compiled)
     if "lend" in patches:

@@ -34,12 +34,17 @@ try:
 except ImportError:  # `patches` notices
     JITCodeLibrary = Compiler = Flags = object  # type: ignore
     lookup_environment = cpu_target = None  # type: ignore
+try:
+    from . import lean_lowering
+except Exception:  # it builds on parts of Numba when it is imported
+    lean_lowering = None  # type: ignore
 
 __all__ = [
     "check_returns_no_arrays",
     "compile_aside",
     "lend_to_kernels",
     "make_borrowed",
+    "make_lean",
     "open_cache_later",
     "patches",
     "prefetch",
@@ -67,6 +72,11 @@ NEEDED = {
     "library._optimize_functions library._optimize_final_module library._finalize_final_module "
     "library._finalize_dynamic_globals library._verify_declare_only_symbols environment.__call__ "
     "flags.no_compile flags.no_cpython_wrapper flags.no_cfunc_wrapper",
+    "lean": "lean.LeanLower._find_singly_assigned_variable lean.LeanLower._place_of_item "
+    "lean.LeanLower.lower_getitem lean.LeanLower.lower_setitem lean.LeanLower.setup_function "
+    "lean.CPUCallConv._get_arg_packer target.target_context._defns flags.no_cfunc_wrapper "
+    "dispatcher._compiler.pipeline_class dispatcher._compiler._customize_flags "
+    "dispatcher.add_overload compiler.define_pipelines compiler.compile_extra",
     "uncounted": "target.options._nrt target.target_context.data_model_manager "
     "dispatcher.add_overload",
     "inline": "target.options.forceinline",
@@ -103,7 +113,7 @@ class _Parts:
     """Where parts of Numba are looked for."""
 
     compiler, library, flags = Compiler, JITCodeLibrary, Flags
-    environment, target = lookup_environment, cpu_target
+    environment, target, lean = lookup_environment, cpu_target, lean_lowering
 
     def __init__(self) -> None:
         self.dispatcher = numba.njit(lambda: None)
@@ -136,13 +146,35 @@ class _BorrowedCompiler(Compiler):  # type: ignore[misc]
         super().__init__(typing_context, target_context, library, *rest)
 
 
-def make_borrowed(borrowed: Any) -> None:
+@cache
+def _lean_compiler(compiler: Any, pipeline: Any) -> Any:
+    """A compiler with this pipeline."""
+    return type(f"Lean{compiler.__name__}", (pipeline, compiler), {})
+
+
+def make_lean(compiled: Any) -> None:
+    """Let a dispatcher write shorter code for LLVM, see `lean_lowering`, and no wrapper for C."""
+    compiled._compiler.pipeline_class = _lean_compiler(Compiler, lean_lowering.LeanPipeline)
+    customize = compiled._compiler._customize_flags
+
+    def without_c(flags: Any) -> Any:
+        flags = customize(flags)
+        flags.no_cfunc_wrapper = True
+        return flags
+
+    compiled._compiler._customize_flags = without_c
+
+
+def make_borrowed(borrowed: Any, lean: bool) -> None:
     """Let a dispatcher make code for other kernels only.
 
     A kernel that is called by kernels needs no machine code of its own and no wrappers for Python
     and C, which take Numba more time than all the rest.
     """
-    borrowed._compiler.pipeline_class = _BorrowedCompiler
+    compiler: Any = _BorrowedCompiler
+    if lean:
+        compiler = _lean_compiler(compiler, lean_lowering.LendingPipeline)
+    borrowed._compiler.pipeline_class = compiler
     customize = borrowed._compiler._customize_flags
 
     def without_machine_code(flags: Any) -> Any:
@@ -153,11 +185,17 @@ def make_borrowed(borrowed: Any) -> None:
     def add_overload(result: Any) -> None:
         # The key under which kernels find the code is a function elsewhere; there is none here.
         result = result._replace(entry_point=object())
-        borrowed.targetctx.insert_user_function(result.entry_point, result.fndesc, [result.library])
+        insert = lean_lowering.insert_lent_function if lean else _insert_function
+        insert(borrowed.targetctx, result.entry_point, result.fndesc, result.library)
         borrowed.overloads[tuple(result.signature.args)] = result
 
     borrowed._compiler._customize_flags = without_machine_code
     borrowed.add_overload = add_overload
+
+
+def _insert_function(context: Any, key: Any, fndesc: Any, library: Any) -> None:
+    """Let functions call one, by a key."""
+    context.insert_user_function(key, fndesc, [library])
 
 
 def lend_to_kernels(compiled: Any, make: Callable[[], Any]) -> None:
