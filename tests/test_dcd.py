@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 from brute import all_planes
 from cases import make_case
 from maxmargin.core.formulation import Formulation
+from maxmargin.core.result import WeightsCallback
 from maxmargin.engine.oracle import Oracle
 from maxmargin.engine.steps.block_steps import COORDINATES, block_gap, sweep_block
 from maxmargin.engine.store.block_store import StepRule, make_store
 from maxmargin.engine.store.planes import PlaneStore
+from maxmargin.solvers import make_solver
+from maxmargin.solvers.base import TrainingRequest
 from solving import (
     check_certificate,
     check_optimal,
@@ -204,6 +207,47 @@ def test_rounds_without_the_oracle_save_passes(make, formulation):
     assert passes[5] < passes[0]
     light = solve("dcd_light", problem, 0.2, formulation, tol=1e-2).n_passes
     assert light == passes[0]  # Algorithm 3 without its rounds is Algorithm 2
+
+
+@pytest.mark.parametrize("name", ["dcd", "fasole", "bcfw"])
+def test_settling_can_be_left_out(name):
+    """Then the weights are those that the last pass has left."""
+    problem = make_case("chain", np.random.default_rng(1)).problem
+    seen = []
+
+    class Watch(WeightsCallback):
+        def __call__(self, progress, weights=None):
+            seen.append(weights().copy())
+
+    options = {"tol": None, "max_passes": 2, "settle": False}
+    solver = make_solver(name, **options)
+    formulation = Formulation(slack=solver.slacks[0])
+    result = solver.solve(problem, formulation, 5.0, callbacks=[Watch()])
+    assert result.status == "max_passes"
+    assert result.w == pytest.approx(seen[-2], rel=1e-12)
+    settled = make_solver(name, **{**options, "settle": True}).solve(problem, formulation, 5.0)
+    assert settled.dual > result.dual
+
+
+def test_the_order_of_passes():
+    problem = make_case("chain", np.random.default_rng(1)).problem
+    orders = {}
+    for order in ("runs", "shuffled", "given"):
+        solver = make_solver("sda", order=order)
+        run = solver.start(
+            TrainingRequest(problem, Formulation(), 1.0, np.ones(problem.n_examples), None, ())
+        )
+        orders[order] = [run.order().tolist() for _ in range(3)]
+        chosen = np.arange(problem.n_examples) % 2 == 0
+        assert sorted(run.order(chosen)) == np.flatnonzero(chosen).tolist()
+    every = list(range(problem.n_examples))
+    assert orders["given"] == [every] * 3
+    assert all(sorted(order) == every != order for order in orders["shuffled"])
+    assert orders["shuffled"][0] != orders["shuffled"][1]
+    with pytest.raises(
+        ValueError, match="order must be 'runs', 'shuffled' or 'given', got 'sorted'"
+    ):
+        make_solver("sda", order="sorted").check(problem, Formulation(), 1.0)
 
 
 def test_cutting_planes_certify_every_pass():

@@ -10,7 +10,7 @@ from brute import all_planes, slacks
 from cases import chain_case, make_case, multiclass_case
 from exact_qp import solve_exactly
 from maxmargin.core.formulation import Formulation
-from maxmargin.engine.cuts.set_kernels import BLOCK, FSMO
+from maxmargin.engine.cuts.set_kernels import BLOCK, FSMO, SMO
 from maxmargin.engine.cuts.working_sets import WorkingSets
 from maxmargin.engine.oracle import Oracle
 from maxmargin.problems.chain.problem import ChainProblem
@@ -28,9 +28,12 @@ SOFT = [  # the table of formulations, without its first row
 ]
 HARD = Formulation("none", "none")
 WAYS = [
-    {"qp": qp, "variant": variant} for qp in ("fsmo", "block") for variant in ("full", "subspace")
+    {"qp": qp, "variant": variant}
+    for qp in ("fsmo", "block", "smo")
+    for variant in ("full", "subspace")
 ]
 WAYS.append({"cache_mb": 1e-3})  # no room: constraints go as soon as they have no weight
+WAYS += [{"qp": qp, "kkt": 1e-9, "joint": False} for qp in ("fsmo", "smo")]
 WAY_IDS = ["-".join(str(value) for value in way.values()) for way in WAYS]
 
 
@@ -67,7 +70,7 @@ def test_every_formulation(structure, formulation, way):
         assert result.primal == pytest.approx(0.5 * result.w @ result.w + C * powers.sum())
 
 
-@pytest.mark.parametrize("way", WAYS, ids=WAY_IDS)
+@pytest.mark.parametrize("way", WAYS[:-2], ids=WAY_IDS[:-2])
 @pytest.mark.parametrize("rescaling", ["none", "margin", "slack"])
 @pytest.mark.parametrize("structure", ["multiclass", "chain"])
 def test_hard_margins(structure, rescaling, way):
@@ -111,7 +114,7 @@ def test_no_constraint_is_left_violated():
 # ----- hard margins that cannot be met -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("qp", ["fsmo", "block"])
+@pytest.mark.parametrize("qp", ["fsmo", "block", "smo"])
 def test_two_labels_for_the_same_input(qp):
     X = np.random.default_rng(0).normal(size=(8, 5))
     y = np.array([0, 1, 2, 0, 1, 2, 0, 1])
@@ -187,7 +190,7 @@ def test_working_sets_keep_their_books(seed):
         assert np.allclose(
             np.maximum(found.values, 0.0), slacks([blocks[i] for i in examples], sets.w)
         )
-        kind = int(rng.choice([FSMO, BLOCK]))
+        kind = int(rng.choice([FSMO, BLOCK, SMO]))
         sets.improve(rng.permutation(n), kind, int(rng.integers(1, 5)))
         if rng.random() < 0.3:
             sets.count_solution(np.arange(n))
@@ -304,9 +307,10 @@ def test_a_warm_start_of_hard_margins():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"qp": "simplex"}, r"qp must be 'fsmo' or 'block', got 'simplex'"),
+        ({"qp": "simplex"}, r"qp must be 'fsmo', 'block' or 'smo', got 'simplex'"),
         ({"variant": "c"}, r"variant must be 'full' or 'subspace', got 'c'"),
         ({"batch": 0}, "batch must be >= 1, got 0"),
+        ({"kkt": 0.0}, "kkt must be positive and there must be slacks, got 0.0"),
     ],
 )
 def test_bad_parameters(parameters, message):

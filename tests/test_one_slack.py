@@ -16,7 +16,7 @@ from maxmargin.engine.cuts.master import best_candidates, best_total, blend, lin
 from maxmargin.engine.cuts.pool import CandidatePool, make_pool
 from maxmargin.engine.oracle import Oracle
 from maxmargin.engine.training.verifying import hinge_values
-from maxmargin.solvers import make_solver
+from maxmargin.solvers import OneSlack, make_solver
 
 RESCALINGS = ("margin", "slack", "none")
 
@@ -364,6 +364,11 @@ VARIANTS = {
     "one candidate": {"cache_size": 1},
     "line search": {"qp": "line_search", "tol": 1e-2},
     "line search, paper": {"qp": "line_search", "reach": 1.0, "tol": 1e-2},
+    "single line search": {"qp": "single_line_search", "tol": 3e-2},
+    "smo": {"qp": "smo"},
+    "smo to a threshold": {"qp": "smo", "kkt": 1e-9, "reach": 1.0},
+    "printed fsmo": {"qp": "fsmo_paper", "kkt": 1e-9, "tol": 1e-3},
+    "the paper's cache": {"cache": "paper", "reach": 1.0, "cache_size": 3},
     "impatient": {"inactive_limit": 1},
     "no room": {"cache_mb": 0.0},
 }
@@ -408,6 +413,45 @@ def test_the_cache_saves_oracle_calls():
     assert result.n_cache_hits > result.n_oracle_calls
 
 
+def test_the_papers_cache_serves_classes_too():
+    """Their outputs can all be listed, so that by default there is none."""
+    problem = multiclass_case(np.random.default_rng(0), n=80, n_inputs=6, K=5).problem
+    options = {"violation": 1e-3, "kkt": 1e-4, "qp": "fsmo"}
+    cached, plain = (
+        OneSlack.published(cache_size=size, **options).solve(problem, Formulation(), 0.5)
+        for size in (10, 0)
+    )
+    assert isinstance(cached.state.pool, CandidatePool)
+    assert cached.status == plain.status == "converged"
+    assert cached.n_passes < 0.5 * plain.n_passes and cached.n_cache_hits > 0
+    # Both are the master's minimisers, whose planes are violated by no more than epsilon.
+    for result in (cached, plain):
+        total = 0.5 * 80
+        assert result.primal - result.dual <= 1.2e-3 * total
+
+
+def test_a_single_line_search_is_that_of_theorem_5():
+    bundle, planes, offsets = filled_bundle(np.random.default_rng(4), 5, 8, 0.4)
+    bundle.solve(0.05)
+    before = bundle.alpha[:5].copy()
+    values = offsets - planes @ (before @ planes)
+    u = int(np.argmax(values))
+    bundle.search_line()
+    after = bundle.alpha[:5].copy()
+    rest = np.arange(5) != u
+    step = 1.0 - after[rest].sum() / before[rest].sum()
+    assert 0.0 < step <= 1.0
+    assert after[rest] == pytest.approx((1.0 - step) * before[rest])
+    assert after[u] == pytest.approx((1.0 - step) * before[u] + step * 0.4)
+
+    def dual(t):
+        alpha = (1.0 - t) * before
+        alpha[u] += t * 0.4
+        return alpha @ offsets - 0.5 * np.sum((alpha @ planes) ** 2)
+
+    assert dual(step) >= max(dual(t) for t in np.linspace(0.0, 1.0, 1001)) - 1e-12
+
+
 def test_a_center_saves_planes():
     problem = medium_case().problem
     steps = {
@@ -441,9 +485,13 @@ def test_an_interrupt_leaves_no_state_behind():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"qp": "simplex"}, "qp must be 'fsmo' or 'line_search', got 'simplex'"),
+        ({"qp": "simplex"}, "qp must be 'fsmo', 'fsmo_paper', 'smo', .*, got 'simplex'"),
         ({"reach": 0.0}, r"reach must be in \(0, 1\], got 0"),
         ({"reach": 1.5}, r"reach must be in \(0, 1\], got 1.5"),
+        ({"violation": 0.1}, "violation must be positive, with reach=1, got 0.1 and 0.1"),
+        ({"qp": "fsmo_paper"}, "give kkt, such as 0.001"),
+        ({"cache": "paper"}, "cache='paper' needs reach=1, got 0.1"),
+        ({"cache": "none"}, "cache must be 'fast' or 'paper', got 'none'"),
     ],
 )
 def test_bad_parameters(parameters, message):
@@ -474,5 +522,5 @@ def test_the_master_solved_by_the_papers_rule():
 @pytest.mark.parametrize("options", [{"kkt": 0.0}, {"kkt": 0.1, "qp": "line_search"}])
 def test_a_threshold_of_the_master_needs_fsmo(options):
     case = make_case("chain", np.random.default_rng(4))
-    with pytest.raises(ValueError, match="kkt must be positive, with qp='fsmo'"):
+    with pytest.raises(ValueError, match="kkt must be positive, with qp in"):
         make_solver("one_slack", **options).solve(case.problem, Formulation(), 0.5)

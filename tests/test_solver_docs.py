@@ -43,6 +43,27 @@ def test_the_papers_own_can_be_had(row):
         assert np.isfinite(result.w).all() and result.w.any()
 
 
+@pytest.mark.parametrize("row", table(), ids=lambda row: row["solver"].strip("`"))
+def test_the_page_lists_what_published_sets(row):
+    solver = SOLVERS[row["solver"].strip("`")]
+    if solver.as_published is None:
+        with pytest.raises(ValueError, match=r"no paper has solver 'auto'; FASOLE\.published\(\)"):
+            solver.published()
+        return
+    short, spelled, *_ = CODE.findall(row["the paper's own"])
+    assert short == f"{solver.__name__}.published()"
+    assert eval(spelled, vars(solvers)) == solver.published()
+    assert set(re.findall(r"(\w+)=", spelled)) == set(solver.as_published)
+    defaults = {field.name: field.default for field in dataclasses.fields(solver)}
+    assert not [k for k, value in solver.as_published.items() if defaults[k] == value]
+    changed = solver.published(max_passes=7)
+    assert (
+        changed.max_passes == 7
+        and dataclasses.replace(changed, max_passes=solver.published().max_passes)
+        == solver.published()
+    )
+
+
 @pytest.mark.parametrize("name", SOLVERS)
 def test_every_docstring_tells_paper_and_deviations(name):
     text = inspect.getdoc(SOLVERS[name])

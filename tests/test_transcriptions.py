@@ -3,6 +3,8 @@
 A transcription lists all outputs and keeps dense arrays. It shares no code with the package.
 """
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -11,9 +13,9 @@ from hypothesis import strategies as st
 from brute import all_planes
 from cases import chain_case, multiclass_case
 from maxmargin.core.formulation import C_to_paper, Formulation
-from maxmargin.engine.cuts.master import fsmo
-from maxmargin.solvers import NSlack, make_solver
-from maxmargin.solvers.ascent.dual_ascent import DualAscentRun
+from maxmargin.core.result import WeightsCallback
+from maxmargin.engine.cuts.master import fsmo, printed_fsmo, smo
+from maxmargin.solvers import DCD, FASOLE, SDA, SDM, DCDLight, NSlack, OneSlack
 from online import bare
 
 NEAR = 1e-9  # closer values may be told apart by rounding alone
@@ -29,20 +31,6 @@ def draw(seed, n=6):
         case = chain_case(rng, lengths=rng.integers(1, 4, n), n_inputs=4, K=2)
     rescaling = str(rng.choice(["margin", "slack"]))
     return case, Formulation(rescaling), float(10 ** rng.uniform(-2, 0.5)), 10 ** rng.uniform(-2, 0)
-
-
-@pytest.fixture(scope="module")
-def in_order():
-    """The papers go through the examples one after the other."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            DualAscentRun,
-            "order",
-            lambda self, chosen=None: (
-                np.arange(self.n) if chosen is None else np.flatnonzero(chosen)
-            ),
-        )
-        yield
 
 
 # ----- Franc 2014 --------------------------------------------------------------------------------
@@ -175,28 +163,28 @@ def check_against(result, franc, n_planes):
 
 @pytest.mark.parametrize("compact", [True, False], ids=["own store", "planes"])
 @given(seed=seeds)
-def test_sda_is_algorithm_2(in_order, compact, seed):
+def test_sda_is_algorithm_2(compact, seed):
     case, formulation, C, epsilon = draw(seed)
     franc = Franc(all_planes(case.twin, formulation), C_to_paper(C, 6, "franc"), "wss2")
     franc.algorithm_2(epsilon)
     problem = case.problem if compact else bare(case.problem)
-    solver = make_solver("sda", tol=None, epsilon=epsilon, every_block=True, max_passes=10**5)
+    solver = SDA.published(epsilon=epsilon, max_passes=10**5)
     result = solver.solve(problem, formulation, C)
     check_against(result, franc, result.history[-2].planes)
     assert result.n_oracle_calls == franc.calls + 6 or franc.tied  # a pass more certifies
 
 
 @pytest.mark.parametrize("compact", [True, False], ids=["own store", "planes"])
-@pytest.mark.parametrize(("solver", "kind"), [("fasole", "wss2"), ("sdm", "mvp")])
+@pytest.mark.parametrize(("solver", "kind"), [(FASOLE, "wss2"), (SDM, "mvp")])
 @given(seed=seeds, K=st.sampled_from([0.9, 0.5, 0.1]))
-def test_fasole_is_algorithm_3(in_order, solver, kind, compact, seed, K):
+def test_fasole_is_algorithm_3(solver, kind, compact, seed, K):
     case, formulation, C, epsilon = draw(seed)
     franc = Franc(all_planes(case.twin, formulation), C_to_paper(C, 6, "franc"), kind)
     passes = franc.algorithm_3(epsilon, K)
     problem = case.problem if compact else bare(case.problem)
-    options = {"reduced": "paper", "max_reduced_passes": 1000, "idle_limit": 10**9, "K": K}
+    options = {"max_reduced_passes": 1000, "K": K, "epsilon": epsilon, "max_passes": 100}
     calls = []
-    result = make_solver(solver, tol=None, epsilon=epsilon, max_passes=100, **options).solve(
+    result = solver.published(**options).solve(
         problem, formulation, C, callbacks=[lambda p: calls.append(p.oracle_calls)]
     )
     check_against(result, franc, result.n_planes)
@@ -232,7 +220,7 @@ def algorithm_2_of_lee_and_jang(gram, delta, C, epsilon, max_rounds=10**5):
             if able.any() and g[u] - g[v] > epsilon:
                 s = min(alpha[v], (g[u] - g[v]) / square[v])  # (11), (12)
                 alpha[u] += s
-                alpha[v] -= s
+                alpha[v] = alpha[v] - s if alpha[v] - s > 1e-14 * C else 0.0  # rounding
                 changed = s > 0.0
         if not changed:
             break
@@ -280,11 +268,69 @@ def test_fsmo_at_the_bound_is_as_good_as_algorithm_2(seed):
         assert ours == pytest.approx(theirs, abs=precision + 1e-9)
 
 
+def bounded_rounds(gram, delta, C, epsilon, alpha):
+    """Lines 11 to 16 from alpha, with each choice of plane and partner that rounding may make."""
+    g = delta - gram @ alpha
+    for u in np.flatnonzero(g >= g.max() - NEAR):
+        able = np.flatnonzero((alpha > 0.0) & (np.arange(len(alpha)) != u))
+        square = gram[u, u] + np.diag(gram) - 2.0 * gram[u]
+        merits = (g[u] - g[able]) ** 2 / square[able]
+        for v in able[merits >= merits.max(initial=0.0) * (1.0 - 1e-6)]:
+            found = alpha.copy()
+            if g[u] - g[v] > epsilon:
+                s = min(alpha[v], (g[u] - g[v]) / square[v])  # (11), (12)
+                found[u] += s
+                found[v] -= s
+            yield found
+
+
+@pytest.mark.nojit
+@given(seed=seeds, epsilon=st.sampled_from([1e-1, 1e-3]))
+def test_the_printed_rule_can_be_had(seed, epsilon):
+    """Algorithm 2 round by round, at the bound too, where two scores are equal after every step."""
+    gram, delta, C = random_master(seed)
+    m = len(delta)
+    alpha, scores = np.zeros(m), delta.copy()
+    for _ in range(50):
+        before = alpha.copy()
+        printed_fsmo(gram, scores, alpha, m, C, epsilon, 1)
+        assert scores == pytest.approx(delta - gram @ alpha, abs=1e-9)
+        if before.sum() < C * (1.0 - 1e-14):
+            for k in range(m):
+                g = delta[k] - gram[k] @ before
+                if (g > epsilon and before[k] < C) or (g < -epsilon and before[k] > 0.0):
+                    before[k] += max(-before[k], min(C - before.sum(), g / gram[k, k]))
+            possible = [before]
+        else:
+            possible = list(bounded_rounds(gram, delta, C, epsilon, before)) or [before]
+        assert min(np.abs(alpha - own).max() for own in possible) <= 1e-9 * C
+
+
+@pytest.mark.nojit
+@given(seed=seeds, threshold=st.sampled_from([1e-2, 1e-9]))
+def test_smo_solves_the_master(seed, threshold):
+    gram, delta, C = random_master(seed)
+    m = len(delta)
+    alpha, scores = np.zeros(m), delta.copy()
+    gap = smo(gram, scores, alpha, m, C, 0.0, threshold, 10**6)
+    assert alpha.min() >= 0.0 and alpha.sum() <= C * (1.0 + 1e-12)
+    assert scores == pytest.approx(delta - gram @ alpha, abs=1e-7)
+    held = [0.0] * bool(alpha.sum() < C * (1.0 - 1e-12)) + list(scores[alpha > 0.0])
+    assert max(0.0, scores.max()) - min(held) <= threshold + 1e-12
+    assert gap <= C * threshold + 1e-9
+    best, again = np.zeros(m), delta.copy()
+    fsmo(gram, again, best, m, C, 1e-12, 0.0, 10**5)
+    assert dual_of(gram, delta, alpha) >= dual_of(gram, delta, best) - C * threshold - 1e-9
+
+
 def test_the_printed_algorithm_2_may_end_at_the_bound():
     """Single steps spend all weight, a pair step makes both scores negative, none is given back."""
     gram, delta, C = np.array([[1.0, 0.9], [0.9, 1.0]]), np.ones(2), 1.07
     printed, _ = algorithm_2_of_lee_and_jang(gram, delta, C, 1e-9)
     assert printed.sum() == pytest.approx(C) and (delta - gram @ printed).max() < -0.01
+    alpha, scores = np.zeros(2), delta.copy()
+    printed_fsmo(gram, scores, alpha, 2, C, 1e-9, 1000)
+    assert alpha == pytest.approx(printed)
     alpha, scores = np.zeros(2), delta.copy()
     fsmo(gram, scores, alpha, 2, C, 0.0, 1e-9, 1000)
     assert alpha == pytest.approx([1.0 / 1.9] * 2)
@@ -349,8 +395,11 @@ def subspace_ascent(planes, working, alpha, blocks, C):
     raise AssertionError("the blocks are not solved")
 
 
-def algorithm_1(planes, C, epsilon):
-    """Variant (b), all blocks at the end of each pass; returns w, working sets, what was added."""
+def algorithm_1(planes, C, epsilon, variant):
+    """Variant (a), or (b) with all blocks at the end of each pass.
+
+    Returns w, working sets, what was added, and whether rounding may have decided something.
+    """
     n = len(planes)
     w, alpha, steps, tied = np.zeros(planes[0][1].shape[1]), [{} for _ in planes], [], False
     while True:
@@ -366,7 +415,7 @@ def algorithm_1(planes, C, epsilon):
                 alpha[i][y] = 0.0
                 changed = True
                 steps.append((i, sum(len(a) for a in alpha)))
-                w = subspace_ascent(planes, range(n), alpha, [i], C)
+                w = subspace_ascent(planes, range(n), alpha, range(n) if variant == "a" else [i], C)
         if not changed:
             return w, alpha, steps, tied
         w = subspace_ascent(planes, range(n), alpha, range(n), C)
@@ -376,10 +425,206 @@ def algorithm_1(planes, C, epsilon):
 def test_n_slack_with_single_constraints_is_algorithm_1(seed):
     """Variant (b): the same constraints, added in the same order."""
     case, formulation, C, epsilon = draw(seed, n=5)
-    w, alpha, steps, tied = algorithm_1(all_planes(case.twin, formulation), C, epsilon)
+    w, alpha, steps, tied = algorithm_1(all_planes(case.twin, formulation), C, epsilon, "b")
     solver = Exact(variant="subspace", qp="block", batch=1, inactive_limit=10**9, violation=epsilon)
     result = solver.solve(case.problem, formulation, C)
     assume(not tied)
     assert result.converged and solver.steps == steps
     assert result.n_planes == sum(len(a) for a in alpha)
     assert result.state.sets.w == pytest.approx(w, rel=1e-5, abs=1e-5)
+
+
+class Logged(NSlack):
+    """The published solver, and a list of what was added before each solution."""
+
+    def _optimise(self, cutting, changed, missing, everything=False):
+        if not everything:
+            self.__dict__.setdefault("steps", []).append((int(changed[0]), cutting.sets.n_planes))
+        super()._optimise(cutting, changed, missing, everything)
+
+
+@pytest.mark.parametrize(("variant", "printed"), [("full", "a"), ("subspace", "b")])
+@given(seed=seeds)
+def test_published_n_slack_is_algorithm_1(variant, printed, seed):
+    case, formulation, C, epsilon = draw(seed, n=5)
+    w, alpha, steps, tied = algorithm_1(all_planes(case.twin, formulation), C, epsilon, printed)
+    solver = Logged.published(variant=variant, violation=epsilon, kkt=1e-11)
+    result = solver.solve(case.problem, formulation, C)
+    assume(not tied)
+    assert result.converged and solver.__dict__.get("steps", []) == steps
+    assert result.n_planes == sum(len(a) for a in alpha)
+    assert result.state.sets.w == pytest.approx(w, rel=1e-5, abs=1e-5)
+
+
+# ----- Joachims, Finley & Yu 2009 ----------------------------------------------------------------
+
+
+def algorithm_3(planes, C, epsilon, f=0):
+    """Algorithm 3, or 4 where the planes are those of slack rescaling; Section 4's cache of f.
+
+    Returns the w of every iteration, passes of the oracle, and whether rounding decided something.
+    """
+    n, d = len(planes), planes[0][1].shape[1]
+    b, A, alpha = np.zeros(0), np.zeros((0, d)), {}
+    caches = [[] for _ in planes]
+    weights, passes, tied = [], 0, False
+    while True:
+        w = subspace_ascent([(b, A)], [0], [alpha], [0], C) if alpha else np.zeros(d)
+        xi = max([0.0, *(b - A @ w)])
+        H = [offsets - own @ w for offsets, own in planes]
+
+        def plane(chosen, H=H, w=w):
+            """The sum of the chosen planes over n, the true outputs' being zero."""
+            picked = [(i, y) for i, y in enumerate(chosen) if y is not None and H[i][y] > 0.0]
+            return (
+                sum((planes[i][0][y] for i, y in picked), 0.0) / n,
+                sum((planes[i][1][y] for i, y in picked), np.zeros(d)) / n,
+                picked,
+            )
+
+        found = [
+            max(own, key=lambda y: h[y], default=None) for own, h in zip(caches, H, strict=True)
+        ]
+        offset, a, picked = plane(found)
+        for own, h in zip(caches, H, strict=True):
+            ranked = np.sort([0.0, *h[own]])
+            tied |= len(ranked) > 1 and ranked[-1] - ranked[-2] <= 1e-6
+        tied |= f > 0 and abs(offset - a @ w - xi - epsilon) <= 1e-6
+        if f == 0 or offset - a @ w <= xi + epsilon:
+            passes += 1
+            for h in H:
+                ranked = np.sort([0.0, *h])
+                tied |= len(ranked) > 1 and ranked[-1] - ranked[-2] <= 1e-6
+            offset, a, picked = plane([int(np.argmax(h)) for h in H])
+            tied |= abs(offset - a @ w - xi - epsilon) <= 1e-6
+        weights.append(w)
+        for i, y in picked:
+            caches[i] = [y, *(z for z in caches[i] if z != y)][:f]
+        if offset - a @ w <= xi + epsilon:
+            return weights, passes, tied
+        alpha[len(b)] = 0.0
+        b, A = np.append(b, offset), np.vstack([A, a])
+
+
+class Weights(WeightsCallback):
+    """The weights of every iteration."""
+
+    def __init__(self):
+        self.seen = []
+
+    def __call__(self, progress, weights=None):
+        self.seen.append(weights().copy())
+
+
+@pytest.mark.parametrize("compact", [True, False], ids=["own pool", "planes"])
+@pytest.mark.parametrize("f", [0, 2])
+@given(seed=seeds)
+def test_published_one_slack_is_algorithm_3_or_4(f, compact, seed):
+    case, formulation, C, epsilon = draw(seed, n=5)
+    planes = all_planes(case.twin, formulation)
+    expected, passes, tied = algorithm_3(planes, C_to_paper(C, 5, "joachims"), epsilon, f)
+    watching = Weights()
+    result = OneSlack.published(violation=epsilon, kkt=1e-11, cache_size=f).solve(
+        case.problem if compact else bare(case.problem), formulation, C, callbacks=[watching]
+    )
+    assume(not tied)
+    assert result.status == "converged" and result.n_oracle_calls == 5 * passes
+    assert len(watching.seen) == len(expected)
+    for ours, theirs in zip(watching.seen, expected, strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-4, abs=1e-4)
+    assert result.w == pytest.approx(expected[-1], rel=1e-4, abs=1e-4)
+
+
+# ----- Chang & Yih 2013 --------------------------------------------------------------------------
+
+
+class ChangYih:
+    """Variables of Algorithms 1 to 3, which replay the order in which a solver visits examples."""
+
+    def __init__(self, planes, C, delta):
+        self.planes, self.C, self.delta = planes, C, delta
+        self.alpha = [{} for _ in planes]  # those of the working sets
+        self.w = np.zeros(planes[0][1].shape[1])
+        self.tied = False
+
+    def swept(self, i, order):
+        """Algorithm 1 in this order; returns alpha_i and w."""
+        (b, A), alpha, w = self.planes[i], dict(self.alpha[i]), self.w
+        for y in order:
+            slope = b[y] - A[y] @ w - sum(alpha.values()) / (2.0 * self.C)
+            d = slope / (A[y] @ A[y] + 1.0 / (2.0 * self.C))
+            new = max(alpha[y] + d, 0.0)
+            w = w + (new - alpha[y]) * A[y]
+            alpha[y] = new
+        return alpha, w
+
+    def update_weight(self, i, w, newest=None):
+        """Algorithm 1 in the order that leads to w, which shuffling may have chosen."""
+        rest = [y for y in self.alpha[i] if y != newest]
+        first = [] if newest is None else [newest]
+        found = [self.swept(i, [*first, *order]) for order in permutations(rest)]
+        self.alpha[i], own = min(found, key=lambda result: np.abs(result[1] - w).max())
+        self.w = w  # rounding must not pile up
+        return np.allclose(own, w, rtol=1e-7, atol=1e-7)  # gaps of 1e-16 are left alone
+
+    def call_oracle(self, i):
+        """Lines 5 to 8 of Algorithm 2; returns the structure added, if any."""
+        b, A = self.planes[i]
+        H = b - A @ self.w
+        y = int(np.argmax(H))
+        slope = H[y] - sum(self.alpha[i].values()) / (2.0 * self.C)
+        ranked = np.sort([*H, 0.0])
+        self.tied |= ranked[-1] - ranked[-2] <= NEAR or abs(slope - self.delta) <= NEAR
+        if slope < self.delta or y in self.alpha[i] or H[y] <= 0.0:
+            return None
+        self.alpha[i][y] = 0.0
+        return y
+
+
+@pytest.mark.parametrize("compact", [True, False], ids=["own store", "planes"])
+@pytest.mark.parametrize(("solver", "r"), [(DCDLight, 0), (DCD, 5)])
+@given(seed=seeds)
+def test_published_dcd_is_algorithm_2_or_3(solver, r, compact, seed):
+    """Every visit leads to the weights that Algorithm 1 leads to, in some order."""
+    case, _, C, delta = draw(seed)
+    formulation = Formulation("margin", "l2", sqrt_loss=False)
+    printed = ChangYih(all_planes(case.twin, formulation), C, delta)
+    n, T, events = 6, 4, []
+
+    class Watching(solver):
+        """The same, whose passes are made of single visits, which are noted."""
+
+        def start(self, request):
+            run = super().start(request)
+            for name in ("oracle_pass", "cached_pass"):
+                setattr(run, name, noting(run, name, getattr(run, name)))
+            return run
+
+    def noting(run, name, visit):
+        def visits(examples, rule):
+            found = []
+            for i in examples:
+                found.append(visit(np.array([i]), rule))
+                events.append((name, int(i), run.store.w.copy()))
+            return np.concatenate(found) if name == "cached_pass" else None
+
+        return visits
+
+    made = Watching.published(delta=delta, max_passes=T)
+    problem = case.problem if compact else bare(case.problem)
+    result = made.solve(problem, formulation, C)
+    for t in range(len(events) // ((r + 1) * n)):
+        for j in range(r + 1):
+            at = (t * (r + 1) + j) * n
+            visits = events[at : at + n]
+            assert {name for name, _, _ in visits} == {"oracle_pass" if j == r else "cached_pass"}
+            assert sorted(i for _, i, _ in visits) == list(range(n))
+            for name, i, w in visits:
+                newest = printed.call_oracle(i) if name == "oracle_pass" else None
+                close = printed.update_weight(i, w, newest)
+                assume(close or not printed.tied)
+                assert close
+    stored = result.history[-2].planes  # the last pass only certifies
+    assert stored == sum(len(alpha) for alpha in printed.alpha) or printed.tied
+    assert result.w == pytest.approx(printed.w, rel=1e-9, abs=1e-9)
+    assert len(events) == T * (r + 1) * n or result.relative_gap <= 1e-9  # the optimum

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -117,6 +117,33 @@ class Solver(SolverParameters):
     slacks: ClassVar[tuple[str, ...]] = ("l1",)
     #: Whether results are certified, and training ends by the gap.
     certified: ClassVar[bool] = True
+    #: The paper's own parameters, where they differ from the defaults; None where no paper has it.
+    as_published: ClassVar[Mapping[str, Any] | None] = None
+
+    @classmethod
+    def published(cls, **changes: Any) -> Self:
+        """Return the solver as its paper prints it, which is slower than the default.
+
+        Stopping rules are those of the paper's experiments. docs/solvers.md lists the parameters.
+
+        Parameters
+        ----------
+        **changes
+            Other values of parameters, such as the paper's epsilon in units of your losses.
+
+        Returns
+        -------
+        Solver
+            The published algorithm.
+
+        Raises
+        ------
+        ValueError
+            If no paper has the algorithm.
+        """
+        if cls.as_published is None:
+            raise ValueError(f"no paper has solver {cls.name!r}; FASOLE.published() is the nearest")
+        return cls(**{**cls.as_published, **changes})
 
     @property
     def cache_bytes(self) -> int:
@@ -238,9 +265,8 @@ class Solver(SolverParameters):
                 f"solver={able}"
             )
         check_numbers(self, C)
-        if self.certified and all(
-            getattr(self, name) is None for name in ("tol", "epsilon", "max_passes", "max_time")
-        ):
+        rules = ("tol", "epsilon", "max_passes", "max_time", "violation")
+        if self.certified and all(getattr(self, name, None) is None for name in rules):
             raise ValueError("nothing stops training: set tol, epsilon, max_passes or max_time")
         if problem.n_examples == 0:
             raise ValueError("the problem has no examples")

@@ -35,11 +35,11 @@ class BoundedSets(WorkingSets):
         self.multipliers = BoundMultipliers(oracle.feasible_set)
         self.multipliers.renew(self.w)
 
-    def improve(self, examples: Ints, kind: int, effort: int) -> Floats:
+    def improve(self, examples: Ints, kind: int, effort: int, threshold: float = 0.0) -> Floats:
         """See `WorkingSets`."""
         gaps = [np.empty(0)]
         for few in batches(examples, SETTLE_AFTER):
-            gaps.append(super().improve(few, kind, effort))
+            gaps.append(super().improve(few, kind, effort, threshold))
             self.multipliers.project(self.w)
         return np.concatenate(gaps)
 
@@ -142,12 +142,14 @@ class BoundedBundle(Bundle):
         super().add(plane, offset, threads)
         self.refresh()
 
-    def solve(self, stop_gap: float, threshold: float = 0.0, max_rounds: int = 2000) -> float:
+    def solve(
+        self, stop_gap: float, threshold: float = 0.0, max_rounds: int = 2000, qp: str = "fsmo"
+    ) -> float:
         """See `Bundle`; with a threshold, the paper's method and the bounds take turns."""
         if threshold > 0.0:
             for _ in range(ROUNDS):
                 before = self.alpha[: self.size].copy()
-                gap = super().solve(stop_gap, threshold, max_rounds)
+                gap = super().solve(stop_gap, threshold, max_rounds, qp)
                 self.renew()
                 if np.array_equal(before, self.alpha[: self.size]):
                     break
@@ -169,6 +171,12 @@ class BoundedBundle(Bundle):
         shifted = self.offset[:m] - self._columns @ self.multipliers.beta
         line_searches(self.gram, shifted, self.scores, self.alpha, m, self.upper_bound, stop_gap)
         self._count_idle()
+        self.renew()
+        return self._gap
+
+    def search_line(self) -> float:
+        """See `Bundle`."""
+        super().search_line()
         self.renew()
         return self._gap
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...core.formulation import Formulation
-from ...core.objective import dual_value
+from ...core.objective import dual_value, line_step
 from ...utils.schema import Count, Number, checked_arrays, from_values, numbers, whole
 from ...utils.types import Floats, Ints, Ints32
 from ..parallel.threads import Threads, each_range
@@ -16,7 +16,7 @@ from ..steps.joint_qp import JointPlanes, solve_jointly
 from ..store.arena import grown
 from ..store.compaction import keep_rows
 from ..training.state import FULL, Arrays, StoredPlanes, check_budget, from_text, to_text
-from .master import fsmo, line_searches, master_gap
+from .master import fsmo, line_searches, master_gap, printed_fsmo, smo
 from .pool_kernels import sparse_combination, sparse_products, write_non_zeros
 
 __all__ = ["Bundle", "stored_dense"]
@@ -32,6 +32,7 @@ DENSE_ENTRY, SPARSE_ENTRY = 16, 20
 GRAM_FRACTION = 0.25  # of the room, for products of planes
 LEAST_PLANES = 4  # for which there has to be room
 FILLED = 0.67  # share of the room that is filled after planes were dropped for lack of it
+MOST_STEPS = 10**6  # of pairs, in a solution by the rules of papers
 ALIKE = 1e-14  # relative difference of planes that are the same but for rounding
 
 
@@ -244,15 +245,25 @@ class Bundle:
             np.abs(stored - plane).max(initial=0.0) <= ALIKE * np.abs(stored).max(initial=0)
         )
 
-    def solve(self, stop_gap: float, threshold: float = 0.0, max_rounds: int = 2000) -> float:
+    def solve(
+        self, stop_gap: float, threshold: float = 0.0, max_rounds: int = 2000, qp: str = "fsmo"
+    ) -> float:
         """Improve the multipliers up to a duality gap of the master; returns the gap reached.
 
         Multipliers whose scores are off by no more than ``threshold`` are left as they are.
         """
         m = self.size
         self.refresh()
-        alpha, upper_bound = self.alpha, self.upper_bound
-        gap = fsmo(self.gram, self.scores, alpha, m, upper_bound, stop_gap, threshold, max_rounds)
+        upper_bound = self.upper_bound
+        problem = self.gram, self.scores, self.alpha, m, upper_bound
+        if qp == "fsmo_paper":
+            gap = printed_fsmo(*problem, threshold, MOST_STEPS)
+            self._count_idle()
+            return float(gap)
+        if qp == "smo":
+            gap = smo(*problem, stop_gap, threshold, MOST_STEPS)
+        else:
+            gap = fsmo(*problem, stop_gap, threshold, max_rounds)
         if gap > stop_gap and threshold == 0.0 and upper_bound > 0.0:
             gap = min(gap, self._move_all(stop_gap))
         self._count_idle()
@@ -276,6 +287,26 @@ class Bundle:
         )
         self._count_idle()
         return float(gap)
+
+    def search_line(self) -> float:
+        """Improve the multipliers by one exact line search; returns the gap reached.
+
+        It leads from all multipliers, in proportion, to the plane of largest score: the direction
+        in the proof of Theorem 5 of Joachims et al. (2009).
+        """
+        m = self.size
+        self.refresh()
+        alpha, scores = self.alpha[:m], self.scores[:m]
+        direction = -alpha
+        if m and scores.max() > 0.0:
+            direction[np.argmax(scores)] += self.upper_bound
+        slope = float(direction @ scores)
+        step, _ = line_step(slope, float(direction @ self.gram[:m, :m] @ direction))
+        alpha += step * direction
+        np.maximum(alpha, 0.0, out=alpha)
+        self.refresh()
+        self._count_idle()
+        return float(master_gap(self.scores, self.alpha, m, self.upper_bound))
 
     def _count_idle(self) -> None:
         """Count another solution for the planes that have no weight in it."""

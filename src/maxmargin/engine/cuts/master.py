@@ -22,6 +22,8 @@ __all__ = [
     "line_minimum",
     "line_searches",
     "master_gap",
+    "printed_fsmo",
+    "smo",
 ]
 
 
@@ -140,6 +142,109 @@ def _pair_step(gram, scores, alpha, m, threshold):
     alpha[u] += move
     _shift(scores, gram, m, u, move)
     return move
+
+
+@kernel
+def printed_fsmo(gram, scores, alpha, m, upper_bound, threshold, max_rounds):
+    """Algorithm 2 of Lee & Jang (2010) as it is printed; returns the duality gap reached.
+
+    At the bound one pair moves in a round, chosen as if its partner had weight enough, and no
+    weight is given up: where all scores are negative there, this ends short of the optimum.
+    """
+    total = 0.0
+    for k in range(m):
+        total += alpha[k]
+    for _ in range(max_rounds):
+        moved = False
+        if total < upper_bound * (1.0 - 1e-14):
+            for k in range(m):
+                rises = scores[k] > threshold and alpha[k] < upper_bound
+                falls = scores[k] < -threshold and alpha[k] > 0.0
+                if not rises and not falls:
+                    continue
+                step = upper_bound - total
+                if scores[k] < step * gram[k, k]:
+                    step = max(-alpha[k], scores[k] / gram[k, k])
+                alpha[k] += step
+                total += step
+                _shift(scores, gram, m, k, step)
+                moved = moved or step != 0.0
+        else:
+            u = 0
+            for k in range(m):
+                if scores[k] > scores[u]:
+                    u = k
+            v = -1
+            best = 0.0
+            for k in range(m):
+                square = gram[u, u] + gram[k, k] - 2.0 * gram[u, k]
+                rise = scores[u] - scores[k]
+                if k != u and alpha[k] > 0.0 and rise * rise > best * square:
+                    v, best = k, rise * rise / max(square, 1e-300)
+            if v >= 0 and scores[u] - scores[v] > threshold:
+                square = gram[u, u] + gram[v, v] - 2.0 * gram[u, v]
+                step = alpha[v]
+                if scores[u] - scores[v] < step * square:
+                    step = (scores[u] - scores[v]) / square
+                alpha[u] += step
+                alpha[v] -= step
+                if alpha[v] < 1e-14 * upper_bound:  # what rounding leaves is no partner
+                    alpha[v] = 0.0
+                _shift(scores, gram, m, u, step)
+                _shift(scores, gram, m, v, -step)
+                moved = step > 0.0
+        if not moved:
+            break
+    return master_gap(scores, alpha, m, upper_bound)
+
+
+@kernel
+def smo(gram, scores, alpha, m, upper_bound, stop_gap, threshold, max_steps):
+    """Sequential minimal optimisation as for any SVM; returns the duality gap reached.
+
+    Each step moves weight to the plane of largest score from that of smallest score which has some
+    (Keerthi's maximal violating pair, SVM-light's working set of two). What the planes leave of the
+    bound is the weight of an empty plane, whose score is 0. Ends at a duality gap, or where the two
+    scores differ by no more than ``threshold``: SVM-light's rule.
+    """
+    total = 0.0
+    for k in range(m):
+        total += alpha[k]
+    gap = master_gap(scores, alpha, m, upper_bound)
+    for _ in range(max_steps):
+        if gap <= stop_gap:
+            break
+        u, v = -1, -1
+        top = 0.0
+        low = 0.0 if total < upper_bound * (1.0 - 1e-14) else 1e300
+        for k in range(m):
+            if scores[k] > top:
+                u, top = k, scores[k]
+            if alpha[k] > 0.0 and scores[k] < low:
+                v, low = k, scores[k]
+        rise = top - low
+        if rise <= threshold or rise <= 0.0:
+            break
+        step = alpha[v] if v >= 0 else upper_bound - total
+        curvature = 0.0
+        if u >= 0:
+            curvature += gram[u, u]
+        if v >= 0:
+            curvature += gram[v, v]
+        if u >= 0 and v >= 0:
+            curvature -= 2.0 * gram[u, v]
+        if rise < curvature * step:
+            step = rise / curvature
+        if v >= 0:
+            alpha[v] = alpha[v] - step if step < alpha[v] else 0.0
+            _shift(scores, gram, m, v, -step)
+            total -= step
+        if u >= 0:
+            alpha[u] += step
+            _shift(scores, gram, m, u, step)
+            total += step
+        gap = master_gap(scores, alpha, m, upper_bound)
+    return gap
 
 
 @kernel

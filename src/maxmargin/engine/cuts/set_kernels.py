@@ -13,10 +13,10 @@ from ...jit.decorator import kernel
 from ..feature_blocks import clear_blocks, gather_blocks, scatter_blocks
 from ..steps.block_steps import WSS2, block_gap, improve_block
 from ..store.compaction import keep_products
-from .master import fsmo
+from .master import fsmo, smo
 
 SLOTS, GRAM, ENTRIES = 0, 1, 2
-FSMO, BLOCK = 0, 1
+FSMO, BLOCK, SMO = 0, 1, 2
 UNLIMITED = 1e300  # multiplier of the given output where nothing bounds the others
 
 
@@ -109,13 +109,14 @@ def examine_rows(
 
 
 @kernel
-def improve_sets(sets, feature_blocks, scratch, w, examples, kind, effort, gaps):
+def improve_sets(sets, feature_blocks, scratch, w, examples, kind, effort, threshold, gaps):
     """Improve the blocks of ``examples``, one after the other; reports their gaps before.
 
     A block's planes are scored once, steps happen in Gram space, and w is written once. FSMO: as
     many rounds of fixed-threshold SMO as ``effort`` says; BLOCK: as many pair steps (WSS2), until
-    little of the gap is left. For hard margins, which have no gap, the largest violation of the
-    optimality conditions is reported.
+    little of the gap is left; SMO: that many steps of maximal violating pairs. For hard margins,
+    which have no gap, the largest violation of the optimality conditions is reported. So it is with
+    a positive ``threshold``: blocks where no pair of scores is off by more are left as they are.
     """
     scores, alpha, gram = scratch.scores, scratch.alpha, scratch.gram
     for r in range(len(examples)):
@@ -149,13 +150,27 @@ def improve_sets(sets, feature_blocks, scratch, w, examples, kind, effort, gaps)
             for k in range(1, m + 1):
                 off = abs(scores[k]) if alpha[k] > 0.0 else max(0.0, scores[k])
                 gaps[r] = max(gaps[r], off)
+        stop = 0.05 * gaps[r]
+        if threshold > 0.0:
+            low = 1e300
+            top = 0.0
+            for k in range(m + 1):
+                top = max(top, scores[k])
+                if alpha[k] > 1e-14 * upper_bound:
+                    low = min(low, scores[k])
+            stop = 0.0
+            gaps[r] = top - low if top - low > threshold else 0.0
         if gaps[r] <= 0.0:
             continue
-        if kind == FSMO:
+        if kind == FSMO or kind == SMO:
             bound = upper_bound if ridge == 0.0 and upper_bound < UNLIMITED else np.inf
-            fsmo(gram[1:, 1:], scores[1:], alpha[1:], m, bound, 0.05 * gaps[r], 0.0, effort)
+            own = gram[1:, 1:], scores[1:], alpha[1:]
+            if kind == SMO:
+                smo(own[0], own[1], own[2], m, bound, stop, threshold, effort)
+            else:
+                fsmo(own[0], own[1], own[2], m, bound, stop, 0.5 * threshold, effort)
         else:
-            stop = 0.05 * gaps[r] if upper_bound < UNLIMITED else 0.0
+            stop = stop if upper_bound < UNLIMITED else 0.0
             improve_block(WSS2, effort, stop, scores, alpha, gram, m + 1, upper_bound, ridge)
         for k in range(m):
             step = alpha[k + 1] - sets.alpha[base + k]

@@ -208,13 +208,24 @@ class WorkingSets:
                 return Found(values, slacks, offsets, added)
             self._reserve(int(examples[done]), int(planes.indptr[done + 1] - planes.indptr[done]))
 
-    def improve(self, examples: Ints, kind: int, effort: int) -> Floats:
-        """Improve the blocks of these examples; returns their gaps before."""
+    def improve(self, examples: Ints, kind: int, effort: int, threshold: float = 0.0) -> Floats:
+        """Improve the blocks of these examples; returns their gaps before.
+
+        With a ``threshold`` it returns how much scores are off, or 0 where that is no more.
+        """
         gaps = np.empty(len(examples))
         entries = float(self.used[ENTRIES]) / max(len(self.upper_bounds), 1)
         self.work += len(examples) * (BLOCK + BLOCK_ENTRY * entries)
         improve_sets(
-            self.sets, self.feature_blocks, self.scratch, self.w, examples, kind, effort, gaps
+            self.sets,
+            self.feature_blocks,
+            self.scratch,
+            self.w,
+            examples,
+            kind,
+            effort,
+            threshold,
+            gaps,
         )
         return gaps
 

@@ -19,8 +19,10 @@ the oracle has found.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,6 +37,18 @@ from .passes import Momentum
 
 __all__ = ["CPD", "DCD", "DCDLight"]
 
+#: Chang & Yih's passes (2013). They do not say which delta and how many passes they used.
+AS_PRINTED = MappingProxyType(
+    {
+        "delta": 0.01,
+        "idle_limit": 10**9,
+        "order": "shuffled",
+        "batch_size": 1,
+        "settle": False,
+        "tol": None,
+        "max_passes": 25,
+    }
+)
 PAIRS = StepRule(WSS2, 50, precision=0.1)  # of a visit, where multipliers have a common cap
 
 
@@ -49,9 +63,12 @@ class _CoordinateDescent(DualAscent):
         multiplier is at least this. It says how precisely the problem is solved: one that is too
         large for the gap asked for ends as "stalled", with the gap that it allows. By default so
         much as leaves about a quarter of the target gap to planes not stored.
+    idle_limit : int
+        Visits in a row without weight after which a plane is dropped, at the end of a pass.
     """
 
     delta: float | None = None
+    idle_limit: int = 1
 
     slacks: ClassVar[tuple[str, ...]] = ("l2", "l1")
 
@@ -120,9 +137,15 @@ class DCDLight(_CoordinateDescent):
       a pass finds are stored like others, without steps.
     * The paper leaves delta to the user; by default it follows the target gap. ``delta=...`` is the
       paper's.
-    * The paper drops a structure as soon as its multiplier is 0; here they go at the end of a pass.
+    * The paper defines working sets as the structures with weight, but its algorithms never drop
+      one: ``idle_limit=10**9``. Here those without weight go at the end of a pass.
     * The paper shuffles the examples; here runs of 16 are shuffled, drawn at random once. Examples
-      are asked for in batches of ``batch_size``; with 1, one by one as in the paper.
+      are asked for in batches of ``batch_size``. ``order="shuffled", batch_size=1`` gives the
+      paper's passes.
+    * After ``max_passes`` a last pass over stored planes improves the weights before they are
+      certified; ``settle=False`` leaves it out.
+    * Where no structure was added, all of a working set are swept in random order; the paper may
+      mean that the last one to be added still comes first.
     * A plane that is no better than the best stored one, but for rounding, is not stored. A block
       without a gap is not swept.
     * Linear slacks, where steps are of pairs, are not in the paper.
@@ -131,6 +154,7 @@ class DCDLight(_CoordinateDescent):
     optimism: float = 1.2
 
     name: ClassVar[str] = "dcd_light"
+    as_published: ClassVar[Mapping[str, Any]] = AS_PRINTED
 
     def _descend(self, ascent: DualAscentRun) -> None:
         """Passes of oracle calls and sweeps, until certified."""
@@ -139,7 +163,7 @@ class DCDLight(_CoordinateDescent):
             ascent.save_point()
             self._refine(ascent, refinement)
             ascent.oracle_pass(ascent.order(), self._rule(ascent))
-            ascent.store.evict(1)
+            ascent.store.evict(self.idle_limit)
             estimate = float(ascent.gaps.sum())
             ascent.record(estimate)
             if estimate <= self.optimism * ascent.target:
@@ -190,6 +214,11 @@ class DCD(DCDLight):
     extrapolation: float = 3.0
 
     name: ClassVar[str] = "dcd"
+    as_published: ClassVar[Mapping[str, Any]] = {
+        "max_rounds": 5,
+        "extrapolation": 0.0,
+        **AS_PRINTED,
+    }
 
     def _refinement(self, ascent: DualAscentRun) -> Refinement:
         """See `DCDLight`."""
@@ -205,7 +234,7 @@ class DCD(DCDLight):
                 refinement.momentum.push(refinement.rate)
             began, before = store.work, float(store.dual_now[0])
             left = ascent.cached_pass(ascent.order(), self._rule(ascent)).sum()
-            store.evict(1)
+            store.evict(self.idle_limit)
             refinement.rate = (float(store.dual_now[0]) - before) / (store.work - began)
             if done >= self.r and left <= goal:
                 return
@@ -241,6 +270,7 @@ class CPD(_CoordinateDescent):
     max_rounds: int = 100
 
     name: ClassVar[str] = "cpd"
+    as_published: ClassVar[Mapping[str, Any]] = AS_PRINTED
 
     def _descend(self, ascent: DualAscentRun) -> None:
         """Each pass at a fixed w is a certificate, too."""
@@ -253,6 +283,6 @@ class CPD(_CoordinateDescent):
             goal = self.reduced_precision * float(ascent.gaps.sum())
             for _ in range(self.max_rounds):
                 left = ascent.cached_pass(ascent.order(), self._rule(ascent)).sum()
-                ascent.store.evict(1)
+                ascent.store.evict(self.idle_limit)
                 if left <= goal:
                     break

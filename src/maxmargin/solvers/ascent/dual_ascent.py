@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from ...core.formulation import Formulation
 from ...core.objective import Certificate, DualTerms
 from ...core.problem import Problem
 from ...core.result import Callback
@@ -46,6 +48,7 @@ from ...engine.training.state import (
 from ...engine.violations import batches
 from ...utils.schema import checked_arrays, numbers, whole
 from ...utils.types import Bools, Floats, Ints
+from ...utils.validation import check_choice
 from ..base import Solver, TrainingRequest
 from .passes import largest_first, runs_in_order
 
@@ -53,6 +56,10 @@ __all__ = ["BCFW", "SDA", "DualAscent", "DualAscentRun", "DualAscentState"]
 
 logger = logging.getLogger("maxmargin")
 
+#: Franc's passes (2014), and the precision of his experiments.
+AS_PRINTED = MappingProxyType(
+    {"order": "given", "batch_size": 1, "settle": False, "tol": None, "epsilon": 0.001}
+)
 NO_STEPS = StepRule(WSS2, 0)
 SETTLE = StepRule(WSS2, 50, precision=0.1)
 RUN_LENGTH = 16  # blocks that are always visited one after the other
@@ -174,6 +181,7 @@ class DualAscentRun(CertifiedRun):
         callbacks: Iterable[Callback],
     ) -> None:
         super().__init__(solver, state.oracle, C, weights, callbacks)
+        self.solver = solver
         self.state = state
         self.batch_size = solver.batch_size or min(16, max(1, self.n // 1000))
         if isinstance(self.store, ShardedStore):
@@ -233,12 +241,15 @@ class DualAscentRun(CertifiedRun):
         return self.target / max(self.stopping.total_C, 1e-300)
 
     def order(self, chosen: Bools | None = None) -> Ints:
-        """A random order of the chosen blocks (all by default).
+        """An order of the chosen blocks (all by default), random unless the solver keeps theirs.
 
         Short runs of it stay the same from pass to pass: what is next to each other in memory is
         visited together, and a fully random order would take twice the time.
         """
         state = self.state
+        if self.solver.order != "runs":
+            blocks = np.arange(self.n) if chosen is None else np.flatnonzero(chosen)
+            return self.rng.permutation(blocks) if self.solver.order == "shuffled" else blocks
         starts = np.arange(0, self.n, state.run_length)
         self.rng.shuffle(starts)
         found = np.empty(self.n + 1, np.int64)
@@ -333,7 +344,8 @@ class DualAscentRun(CertifiedRun):
 
     def settle(self) -> Certificate:
         """Certify weights that stored planes have mended: an extrapolation leaves poor ones."""
-        self.store.cached_pass(self.order(), SETTLE)
+        if self.solver.settle:
+            self.store.cached_pass(self.order(), SETTLE)
         self.certify()
         assert self.certificate is not None
         return self.certificate
@@ -361,9 +373,22 @@ class DualAscent(Solver):
         Examples per oracle call in a pass with steps. Their planes are found at the same w and
         absorbed one after the other. By default one example in a thousand, at most 16: calls get
         cheaper, and the number of passes hardly changes.
+    order : {"runs", "shuffled", "given"}
+        Order of the examples in a pass: runs of 16 examples that stay together, in random order
+        (twice as fast where memory is the limit), all examples shuffled, or as they are given.
+    settle : bool
+        Whether a training that a limit ends takes steps on the stored planes before it certifies
+        the weights. False leaves the weights as the last pass left them.
     """
 
     batch_size: int | None = None
+    order: Literal["runs", "shuffled", "given"] = "runs"
+    settle: bool = True
+
+    def check(self, problem: Problem, formulation: Formulation, C: float) -> None:
+        """See `Solver.check`."""
+        super().check(problem, formulation, C)
+        check_choice(self.order, ("runs", "shuffled", "given"), "order")
 
     def start(self, request: TrainingRequest) -> DualAscentRun:
         """See `Solver.start`."""
@@ -434,13 +459,14 @@ class BCFW(_PlainAscent):
       the oracle's alone; it is the best of all where the oracle is exact, so both are the same.
     * Multipliers and planes are kept one by one. The paper notes that the sum for each block would
       do; the weights are the same, and an interrupted or warm start can go on from them.
-    * Examples are visited in passes of random order, in batches of ``batch_size``; with 1, one by
-      one as in the paper.
+    * Examples are visited in passes of random order, in batches of ``batch_size``;
+      ``order="given", batch_size=1`` gives the paper's passes.
     * A pass of true oracle calls at a fixed w ends the training. The paper measures the gap at
       every pass, and does not count that.
     """
 
     name: ClassVar[str] = "bcfw"
+    as_published: ClassVar[Mapping[str, Any]] = AS_PRINTED
 
     def _rule(self, ascent: DualAscentRun) -> StepRule:
         """One step on every block."""
@@ -470,8 +496,8 @@ class SDA(_PlainAscent):
       true oracle calls at a fixed w certifies the result, which the paper does without.
     * With ``tol``, epsilon follows the dual value, and so grows a little from pass to pass. With
       ``tol=None, epsilon=...`` it is fixed, as in the paper.
-    * Passes visit the examples in random order, in batches of ``batch_size``; with 1, one by one
-      as in the paper.
+    * Passes visit the examples in random order, in batches of ``batch_size``;
+      ``order="given", batch_size=1`` gives the paper's.
     * A plane that is no better than the best stored one, but for rounding, is not stored again.
       Planes are dropped, or merged, only where ``cache_mb`` is too small for them.
     * Squared slacks are not in the paper: the dual has a ridge in place of the bound on the
@@ -481,6 +507,7 @@ class SDA(_PlainAscent):
     every_block: bool = False
 
     name: ClassVar[str] = "sda"
+    as_published: ClassVar[Mapping[str, Any]] = {"every_block": True, **AS_PRINTED}
     slacks: ClassVar[tuple[str, ...]] = ("l1", "l2")
 
     def _rule(self, ascent: DualAscentRun) -> StepRule:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from ...engine.training.convergence import Plateau
 from ...engine.training.state import OWN, Checkpointable, declare_state
 from ...utils.schema import flags
 from ...utils.validation import check_choice
-from .dual_ascent import DualAscent, DualAscentRun
+from .dual_ascent import AS_PRINTED, DualAscent, DualAscentRun
 from .passes import JointQPPolicy, Momentum, Schedule
 
 __all__ = ["FASOLE", "SDM"]
@@ -89,8 +90,8 @@ class FASOLE(DualAscent):
       with epsilon; that it is to be a mean follows from its Section 3.2.)
     * With ``tol``, epsilon follows the dual value. With ``tol=None, epsilon=...`` it is fixed, as
       in the paper.
-    * Online passes visit the examples in random order, in batches of ``batch_size``; with 1, one by
-      one as in the paper.
+    * Online passes visit the examples in random order, in batches of ``batch_size``;
+      ``order="given", batch_size=1`` gives the paper's.
     * Squared slacks are not in the paper, see `SDA`.
     """
 
@@ -102,6 +103,12 @@ class FASOLE(DualAscent):
     joint: bool = False
 
     name: ClassVar[str] = "fasole"
+    as_published: ClassVar[Mapping[str, Any]] = {
+        "reduced": "paper",
+        "max_reduced_passes": 10**9,
+        "idle_limit": 10**9,
+        **AS_PRINTED,
+    }
     slacks: ClassVar[tuple[str, ...]] = ("l1", "l2")
     kind: ClassVar[int] = WSS2
 

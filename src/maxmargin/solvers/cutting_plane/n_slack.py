@@ -18,9 +18,9 @@ the margin is thin both take long; a dual that is small enough is then solved by
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NoReturn
+from typing import Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from ...core.objective import Certificate, DualTerms, Stopping
 from ...core.problem import Problem
 from ...core.result import Callback
 from ...engine.cuts.bounded_cuts import BoundedSets
-from ...engine.cuts.set_kernels import BLOCK, FSMO
+from ...engine.cuts.set_kernels import BLOCK, FSMO, SMO
 from ...engine.cuts.working_sets import WorkingSets
 from ...engine.oracle import Oracle
 from ...engine.training.certified_run import CertifiedRun
@@ -52,8 +52,9 @@ from ..base import Solver, TrainingRequest
 
 __all__ = ["NSlack"]
 
-EFFORT = {"fsmo": 10, "block": 50}  # rounds, or steps, in a block before the next one's turn
-KINDS = {"fsmo": FSMO, "block": BLOCK}
+# Rounds, or steps, in a block before the next one's turn.
+EFFORT = {"fsmo": 10, "block": 50, "smo": 50}
+KINDS = {"fsmo": FSMO, "block": BLOCK, "smo": SMO}
 MOST_PASSES = 1000  # over the working sets in one solution of the dual
 GROWTH_CHECK = 20  # such passes between tests for an unbounded dual
 INACTIVE_LIMIT = 50  # solutions without weight after which constraints go
@@ -240,10 +241,14 @@ class NSlack(Solver):
 
     Parameters
     ----------
-    qp : {"fsmo", "block"}
-        How the dual over the working sets is solved: by fixed-threshold SMO, which changes one
-        multiplier at a time unless the example's bound is reached (Lee & Jang 2009), or by
-        solving one example's block after the other with pairs of multipliers (WSS2).
+    qp : {"fsmo", "block", "smo"}
+        How the dual over the working sets is solved, one example's block after the other: by
+        fixed-threshold SMO, which changes one multiplier at a time unless the example's bound is
+        reached (Lee & Jang 2009), by pairs of multipliers that gain most (WSS2), or by maximal
+        violating pairs, as SVM-light does.
+    kkt : float, optional
+        Solve the dual, each time, until no two scores of an example's constraints are off by more
+        than this: the rule of SVM-light and of Lee & Jang. No working set is left out then.
     variant : {"full", "subspace"}
         After a batch of new constraints optimise over all working sets, Algorithm 1's variant (a),
         or over those that have changed, (b); the latter optimises over all once a pass.
@@ -279,7 +284,8 @@ class NSlack(Solver):
     * Where the constraints are few, Newton steps in all multipliers together solve it;
       ``joint=False`` leaves it to ``qp`` alone.
     * Working sets whose gaps are small are left out of up to three passes of such a solution in a
-      row. The papers use SVM-light.
+      row. The papers use SVM-light, until no score is off by more than a threshold:
+      ``qp="smo", kkt=0.001``.
     * A constraint without features and without offset, the truth's own, is not added.
     * ``inactive_limit`` counts as Joachims et al. do; ``inactive_limit=50`` gives their limit.
       Tsochantaridis et al. keep all constraints: ``inactive_limit=10**9``.
@@ -287,7 +293,8 @@ class NSlack(Solver):
       leaves violations of up to epsilon. Margins that cannot be met are refused.
     """
 
-    qp: Literal["fsmo", "block"] = "fsmo"
+    qp: Literal["fsmo", "block", "smo"] = "fsmo"
+    kkt: float | None = None
     variant: Literal["full", "subspace"] = "full"
     batch: int = 100
     inactive_limit: int | None = None
@@ -295,12 +302,26 @@ class NSlack(Solver):
     joint: bool = True
 
     name: ClassVar[str] = "n_slack"
+    as_published: ClassVar[Mapping[str, Any]] = {
+        "qp": "smo",
+        "kkt": 0.001,
+        "batch": 1,
+        "inactive_limit": 10**9,
+        "violation": 0.1,
+        "joint": False,
+        "tol": None,
+    }
     slacks: ClassVar[tuple[str, ...]] = ("l1", "l2", "none")
 
     def check(self, problem: Problem, formulation: Formulation, C: float) -> None:
         """Raise ValueError if this solver cannot do what is asked."""
         super().check(problem, formulation, C)
-        check_choice(self.qp, ("fsmo", "block"), "qp")
+        check_choice(self.qp, tuple(KINDS), "qp")
+        if self.kkt is not None and (formulation.slack == "none" or not self.kkt > 0.0):
+            raise ValueError(
+                f"kkt must be positive and there must be slacks, got {self.kkt!r} with "
+                f"slack={formulation.slack!r}"
+            )
         check_choice(self.variant, ("full", "subspace"), "variant")
         if self.batch < 1:
             raise ValueError(f"batch must be >= 1, got {self.batch}")
@@ -382,9 +403,16 @@ class NSlack(Solver):
         kind, effort = KINDS[self.qp], EFFORT[self.qp]
         if self.variant == "subspace" and not everything:
             changed = np.unique(changed)
-            sets.improve(changed, kind, effort)
+            if self.kkt is None:
+                sets.improve(changed, kind, effort)
+            else:
+                self._solve_to_kkt(cutting, changed)
             sets.count_solution(changed)
             cutting.count_hits(len(changed))
+            return
+        if self.kkt is not None:
+            self._solve_to_kkt(cutting, np.flatnonzero(sets.sets.count))
+            sets.count_solution(np.arange(cutting.n))
             return
         hard = cutting.formulation.slack == "none"
         stop = 0.2 * cutting.sharpness * cutting.target
@@ -412,6 +440,15 @@ class NSlack(Solver):
             if hard and k % OUTRIGHT == 0:
                 self._solve_outright(cutting)
         sets.count_solution(np.arange(cutting.n))
+
+    def _solve_to_kkt(self, cutting: NSlackRun, examples: Ints) -> None:
+        """Solve the dual over these working sets until no score is off by more than ``kkt``."""
+        kind, effort = KINDS[self.qp], EFFORT[self.qp]
+        for _ in range(MOST_PASSES):
+            off = cutting.sets.improve(examples, kind, effort, self.kkt or 0.0)
+            cutting.count_hits(len(examples))
+            if not off.any():
+                return
 
     def _certify_pass(self, cutting: NSlackRun, hinges: Floats, offsets: Floats) -> None:
         """The bounds after a pass that left w where it was."""

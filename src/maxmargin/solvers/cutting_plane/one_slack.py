@@ -19,15 +19,15 @@ third of the iterations. With ``reach=1`` planes are taken at the minimiser, as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from ...core.formulation import Formulation
-from ...core.objective import NEGLIGIBLE, Certificate, DualTerms
+from ...core.objective import NEGLIGIBLE, Certificate, DualTerms, Stopping
 from ...core.problem import Problem
 from ...core.result import Callback
 from ...engine.cuts.bounded_cuts import BoundedBundle
@@ -117,6 +117,7 @@ class OneSlackRun(CertifiedRun):
         table=lambda own: numbers(*own.pool.values(own.center).shape),
         n_cached=Count,
         n_useless=Count,
+        within_violation=bool,
     )
     state: OneSlackState
 
@@ -133,6 +134,8 @@ class OneSlackRun(CertifiedRun):
         self.proven_dual = self.bundle.dual(self.center)
         self.n_cached = 0  # planes since the oracle was last asked
         self.n_useless = 0  # those in a row that did not raise the dual value
+        self.violation = solver.violation
+        self.within_violation = False  # whether the last pass met the paper's own stopping rule
 
     @property
     def current_weights(self) -> Floats:
@@ -165,7 +168,18 @@ class OneSlackRun(CertifiedRun):
     def restore(self, arrays: Arrays) -> None:
         """See `Checkpointable`."""
         super().restore(arrays)
+        if self.within_violation and self.violation is None:
+            raise ValueError("within_violation: this stopping rule does not exist")
         self.bundle.widen(self.pool.n_weights)
+
+    def converged(self) -> bool:
+        """Whether the certificate, or the paper's rule, says so."""
+        return super().converged() if self.violation is None else self.within_violation
+
+    @property
+    def criterion(self) -> Stopping | None:
+        """See `CertifiedRun`."""
+        return None if self.within_violation else self.stopping
 
     @property
     def best_weights(self) -> Floats:
@@ -191,6 +205,14 @@ class OneSlackRun(CertifiedRun):
             self.center = np.concatenate((self.center, np.zeros(new)))
             self.bundle.widen(self.pool.n_weights)
         return self.found_primal, hinges, chosen
+
+    def judge(self, primal: float, hinges: Floats) -> None:
+        """Line 9 of the algorithm, by a pass at the master's minimiser, whose plane is not in."""
+        if self.violation is None:
+            return
+        beyond = float(self.weights @ hinges) - self.bundle.slack
+        if beyond <= self.violation * float(self.weights.sum()):
+            self.best, self.within_violation = (primal, self.center.copy()), True
 
     def cut(self, chosen: Ints) -> None:
         """Add the aggregated plane of the chosen candidates, unless that is zero."""
@@ -240,13 +262,18 @@ class OneSlack(Solver):
 
     Parameters
     ----------
-    qp : {"fsmo", "line_search"}
-        How the master problem is solved: modified FSMO (Lee & Jang 2010, Alg. 2), or no more than
-        improved by line searches, one for each plane (the variant that Joachims et al. suggest
-        after Theorem 5: cheaper per plane, more planes).
+    qp : {"fsmo", "fsmo_paper", "smo", "line_search", "single_line_search"}
+        How the master problem is solved: by modified FSMO (Lee & Jang 2010, Alg. 2) with a better
+        rule at the bound, or with theirs; by pairs of multipliers alone, as SVM-light does; or no
+        more than improved by line searches: one for each plane, or a single one (the variant that
+        Joachims et al. suggest after Theorem 5: cheaper per plane, more planes).
     cache_size : int
         At most so many candidates of each example are kept, the most recently used ones; 0 asks
         the oracle for every plane. Problems whose outputs can all be listed need no cache.
+    cache : {"fast", "paper"}
+        When the oracle is called. "paper": where no plane of cached candidates is violated by more
+        than epsilon; problems whose outputs can be listed have a cache like others. Needs
+        ``reach=1``. "fast": also by the rules under *Deviations*.
     cache_mb : float
         Budget, in units of 2^20 bytes, for cached candidates and, a quarter of it, for aggregated
         planes, copies while they grow included. Candidates not used for longest are dropped to keep
@@ -260,6 +287,10 @@ class OneSlack(Solver):
     reach : float
         Where planes are taken, as a share of the way from the best point known to the master's
         minimiser. 1 is the paper's algorithm.
+    violation : float, optional
+        The paper's own stopping rule (line 9): end when the oracle finds no plane that is violated
+        by more than this, in units of mean loss, beyond the master's slack, and return the
+        master's minimiser. The gap does not end the training then. Needs ``reach=1``.
     inactive_limit : int
         Planes without weight in so many solutions of the master in a row are dropped. The paper
         waits for 50; with fewer planes kept the master costs less, and takes no more iterations.
@@ -267,7 +298,8 @@ class OneSlack(Solver):
         The master is solved up to this share of the current gap.
     kkt : float, optional
         Lee & Jang's own rule for the end of their Algorithm 2, in place of ``qp_precision``: the
-        master is solved until no plane's score is off by more than this, in units of mean loss.
+        master is solved until no plane's score is off by more than this, in units of mean loss;
+        with ``qp="smo"``, until no two scores are, which is SVM-light's rule.
 
     Notes
     -----
@@ -277,42 +309,67 @@ class OneSlack(Solver):
       the paper's. Problems whose outputs can be listed need no cache, and no oracle.
     * Training ends by the duality gap of the best point known, which is at most ``epsilon`` where
       the paper's rule, a plane violated by at most epsilon, holds for an exact master.
+      ``violation=...`` gives that rule, and the weights that it judges.
     * The paper asks the oracle where no plane of cached candidates is violated by more than
       epsilon; here already where their gap is below ``cache_fraction`` of the last certified gap,
-      after 300 cached planes in a row, and after three that do not raise the dual value. With
-      ``cache_fraction=0`` the first of these is 0.7 of the target; ``cache_size=0`` is Algorithm 3
-      without a cache. Cached candidates that no plane has used for long are dropped.
+      after 300 cached planes in a row, and after three that do not raise the dual value;
+      ``cache="paper"`` leaves these rules out, and ``cache_size=0`` is Algorithm 3 without a cache.
+      Cached candidates that no plane has used for long are dropped, if ``reach < 1``.
     * Inactive planes go after 20 solutions; ``inactive_limit=50`` gives the paper's.
     * A plane that is there already is not added again.
     * The master's precision is a share of the current gap. The paper only says that it follows the
-      progress; Lee & Jang have a fixed threshold, ``kkt``.
+      progress; SVM-light and Lee & Jang have a fixed threshold, ``kkt``.
     * Algorithm 2 of Lee & Jang: a round of pairs has as many steps as there are planes, in place of
       one; of two planes to take weight from, the one is chosen that gains more as far as its weight
       goes; weight may be given up at the bound where all scores are negative, at which the paper's
       rule stops short of the optimum; a round of single steps ends as soon as the bound is reached.
-    * ``qp="line_search"``: the paper suggests one line search for a plane; here there are up to as
-      many as planes, each towards the best plane from all others or from a single one.
+      ``qp="fsmo_paper"`` is as printed.
+    * ``qp="line_search"``: the paper suggests one line search for a plane, as
+      ``qp="single_line_search"`` does; here there are up to as many as planes, each towards the
+      best plane from all others or from a single one.
     """
 
-    qp: Literal["fsmo", "line_search"] = "fsmo"
+    qp: Literal["fsmo", "fsmo_paper", "smo", "line_search", "single_line_search"] = "fsmo"
     cache_size: int = 10
+    cache: Literal["fast", "paper"] = "fast"
     cache_fraction: float = 0.3
     reach: float = 0.1
+    violation: float | None = None
     inactive_limit: int = 20
     qp_precision: float = 0.01
     kkt: float | None = None
 
     name: ClassVar[str] = "one_slack"
+    as_published: ClassVar[Mapping[str, Any]] = {
+        "qp": "smo",
+        "kkt": 0.001,
+        "reach": 1.0,
+        "cache": "paper",
+        "cache_size": 0,
+        "inactive_limit": 10**9,
+        "violation": 0.1,
+        "tol": None,
+    }
 
     def check(self, problem: Problem, formulation: Formulation, C: float) -> None:
         """Raise ValueError if this solver cannot do what is asked."""
         super().check(problem, formulation, C)
-        check_choice(self.qp, ("fsmo", "line_search"), "qp")
+        pairs, lines = ("fsmo", "fsmo_paper", "smo"), ("line_search", "single_line_search")
+        check_choice(self.qp, (*pairs, *lines), "qp")
+        check_choice(self.cache, ("fast", "paper"), "cache")
         if not 0.0 < self.reach <= 1.0:
             raise ValueError(f"reach must be in (0, 1], got {self.reach}")
-        if self.kkt is not None and (self.qp != "fsmo" or not self.kkt > 0.0):
+        if self.kkt is not None and (self.qp in lines or not self.kkt > 0.0):
             raise ValueError(
-                f"kkt must be positive, with qp='fsmo', got {self.kkt} and {self.qp!r}"
+                f"kkt must be positive, with qp in {pairs}, got {self.kkt} and {self.qp!r}"
+            )
+        if self.qp == "fsmo_paper" and self.kkt is None:
+            raise ValueError("qp='fsmo_paper' ends by the paper's rule: give kkt, such as 0.001")
+        if self.cache == "paper" and self.reach < 1.0:
+            raise ValueError(f"cache='paper' needs reach=1, got {self.reach}")
+        if self.violation is not None and not (self.violation > 0.0 and self.reach == 1.0):
+            raise ValueError(
+                f"violation must be positive, with reach=1, got {self.violation} and {self.reach}"
             )
 
     def start(self, request: TrainingRequest) -> OneSlackRun:
@@ -322,7 +379,8 @@ class OneSlack(Solver):
         room = max(int(BUNDLE_SHARE * self.cache_bytes), LEAST_ROOM)
         if state is None:
             candidates = max(self.cache_bytes - room, 0)
-            pool = make_pool(Oracle(problem, formulation), self.cache_size, candidates)
+            make = CandidatePool if self.cache == "paper" else make_pool
+            pool = make(Oracle(problem, formulation), self.cache_size, candidates)
             state = OneSlackState(pool, _empty_bundle(pool, C, room), weights)
         elif np.array_equal(state.weights, weights):
             state.bundle.rescale(C)
@@ -352,7 +410,8 @@ class OneSlack(Solver):
 
     def _first_pass(self, search: OneSlackRun) -> float:
         """The first pass, at the weights to start from; returns the gap there."""
-        primal, _, chosen = search.call()
+        primal, hinges, chosen = search.call()
+        search.judge(primal, hinges)
         search.cut(chosen)
         search.table = search.pool.values(search.center)
         return primal - search.dual
@@ -365,13 +424,14 @@ class OneSlack(Solver):
     def _improve(self, search: OneSlackRun, stop_gap: float) -> None:
         """See `_solve_master`."""
         bundle = search.bundle
-        if self.qp == "fsmo":
-            if self.kkt is None:
-                bundle.solve(stop_gap)
-            else:
-                bundle.solve(0.0, self.kkt * float(search.weights.sum()))
-        else:
+        if self.qp == "single_line_search":
+            bundle.search_line()
+        elif self.qp == "line_search":
             bundle.search_lines(stop_gap)
+        elif self.kkt is None:
+            bundle.solve(stop_gap, qp=self.qp)
+        else:
+            bundle.solve(0.0, self.kkt * float(search.weights.sum()), qp=self.qp)
         bundle.drop(self.inactive_limit)
         w = bundle.weights(search.oracle.threads or 1)
         dual = bundle.dual(w)
@@ -424,6 +484,10 @@ class OneSlack(Solver):
     def _cache_will_do(self, search: OneSlackRun, known_gap: float, gap: float) -> bool:
         """Whether a plane of cached candidates, whose gap is ``known_gap``, is worth adding."""
         search.n_cached += 1
+        if self.cache == "paper":
+            if self.violation is None:
+                return known_gap > search.target
+            return known_gap > self.violation * search.stopping.total_C
         goal = max(self.cache_fraction * gap, 0.7 * search.target)
         paying = search.n_cached <= MOST_CACHED and search.n_useless <= MOST_USELESS
         return known_gap > goal and paying
@@ -448,6 +512,7 @@ class OneSlack(Solver):
             if self._cache_will_do(search, search.C * violation, gap):
                 search.cut(search.pool.choose(table, table, 1.0))
                 return gap
-        primal, _, chosen = search.call()
+        primal, hinges, chosen = search.call()
+        search.judge(primal, hinges)
         search.cut(chosen)
         return primal - search.dual

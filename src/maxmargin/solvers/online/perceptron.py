@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,13 +29,14 @@ class Perceptron(OnlineSolver):
     -----
     **Deviations**
 
-    * Examples are visited in random order, as Chang & Yih do; Collins keeps their order.
+    * Examples are visited in random order, as Chang & Yih do; ``order="given"`` is Collins's.
     * Sample weights, and ``batch_size`` examples decoded at the same weights, are not in the paper;
       without weights and with 1, the default, the steps are the paper's.
     * Of several best outputs the problem's decoder decides which is the prediction.
     """
 
     name: ClassVar[str] = "perceptron"
+    as_published: ClassVar[Mapping[str, Any]] = {}
 
     def rule(self, training: OnlineRun) -> OnlineRule:
         """See `OnlineSolver`."""
@@ -82,6 +84,7 @@ class MIRA(OnlineSolver):
     capped: bool = True
 
     name: ClassVar[str] = "mira"
+    as_published: ClassVar[Mapping[str, Any]] = {"loss_augmented": False, "capped": False}
     products: ClassVar[bool] = True
 
     def check(self, problem: Problem, formulation: Formulation, C: float) -> None:

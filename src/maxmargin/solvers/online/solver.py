@@ -11,7 +11,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from ...engine.violations import batches, violations
 from ...time_left import Limits
 from ...utils.schema import Count, Number, checked_arrays, flags, numbers, whole
 from ...utils.types import Floats, Ints
+from ...utils.validation import check_choice
 from ..base import Solver, TrainingRequest
 from ..certify import certificate_of
 from .learner import Learner, Seen
@@ -61,6 +62,8 @@ class OnlineSolver(Solver):
         Number of passes over the examples; 10 by default.
     average : bool
         Return the average of the weights after every step, not the last ones.
+    order : {"shuffled", "given"}
+        Order of the examples in a pass.
     batch_size : int
         Examples per oracle call: their candidates are found at the same weights. Problems that can
         step through examples in compiled code do so, one at a time, if it is 1.
@@ -76,6 +79,7 @@ class OnlineSolver(Solver):
 
     tol: float | None = None
     average: bool = True
+    order: Literal["shuffled", "given"] = "shuffled"
     batch_size: int = 1
     held_out: float = 0.0
     patience: int = 3
@@ -105,6 +109,7 @@ class OnlineSolver(Solver):
     def check(self, problem: Problem, formulation: Formulation, C: float) -> None:
         """See `Solver.check`."""
         super().check(problem, formulation, C)
+        check_choice(self.order, ("shuffled", "given"), "order")
         if self.batch_size < 1:
             raise ValueError(f"batch_size must be >= 1, got {self.batch_size}")
         if not 0.0 <= self.held_out < 1.0:
@@ -268,7 +273,10 @@ class OnlineRun(Run):
             self.save_point()
             numbers = self.learner.state.numbers
             numbers[LOSS], numbers[CHANGES] = 0.0, 0.0
-            order = self.learner.rng.permutation(self.examples)[: total - loop.visited]
+            order = self.examples
+            if self.solver.order == "shuffled":
+                order = self.learner.rng.permutation(order)
+            order = order[: total - loop.visited]
             self.oracle_pass(order, rule, self.learner.state)
             loop.visited += len(order)
             numbers[SQUARE] = float(self.learner.state.v @ self.learner.state.v)

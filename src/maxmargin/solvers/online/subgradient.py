@@ -8,8 +8,10 @@ each chunk makes lambda smaller, and the weights go on from where they are.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from numbers import Real
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -63,6 +65,7 @@ class SGD(OnlineSolver):
     sample: int = 1000
 
     name: ClassVar[str] = "sgd"
+    as_published: ClassVar[Mapping[str, Any]] = {"schedule": "chang_yih"}
     candidates: ClassVar[tuple[float, ...]] = (2.0**-1, 2.0**-2, 2.0**-3, 2.0**-4, 2.0**-5)
 
     def check(self, problem: Problem, formulation: Formulation, C: float) -> None:
@@ -112,9 +115,10 @@ class Pegasos(OnlineSolver):
 
     Parameters
     ----------
-    radius : float, optional
-        Radius of the ball; ``inf`` for no projection. By default ``sqrt(L / lambda)`` with L the
-        mean of the examples' largest losses, measured by one pass at w = 0.
+    radius : float or "paper", optional
+        Radius of the ball; ``inf`` for no projection, "paper" for ``1 / sqrt(lambda)``. By default
+        ``sqrt(L / lambda)`` with L the mean of the examples' largest losses, measured by one pass
+        at w = 0.
     ratio : float, optional
         The paper's stopping rule, where it is 0.01: end after a pass that changes the objective by
         no more than this share of what it was. It takes a pass of oracle calls more for each pass.
@@ -124,7 +128,7 @@ class Pegasos(OnlineSolver):
     **Deviations**
 
     * The paper's radius is ``1 / sqrt(lambda)``, right for losses up to 1 only: where losses count
-      labels it cuts off the optimum. ``radius=(C * n) ** 0.5`` gives the paper's.
+      labels it cuts off the optimum. ``radius="paper"`` gives the paper's.
     * Training ends after ``max_passes``. With ``ratio=0.01`` it also ends by the paper's rule,
       ``|1 - f(w_(t+1)) / f(w_t)| <= 0.01``. The paper does not say how often it measures f; here
       t counts passes.
@@ -133,22 +137,27 @@ class Pegasos(OnlineSolver):
     """
 
     average: bool = False
-    radius: float | None = None
+    radius: float | Literal["paper"] | None = None
     ratio: float | None = None  # type: ignore[misc]
 
     name: ClassVar[str] = "pegasos"
+    as_published: ClassVar[Mapping[str, Any]] = {"radius": "paper", "ratio": 0.01}
 
     def check(self, problem: Problem, formulation: Formulation, C: float) -> None:
         """See `Solver.check`."""
         super().check(problem, formulation, C)
-        if self.radius is not None and not self.radius > 0:
-            raise ValueError(f"radius must be positive, got {self.radius}")
+        known = self.radius is None or self.radius == "paper"
+        if not known and not (isinstance(self.radius, Real) and self.radius > 0):
+            raise ValueError(f"radius must be positive or 'paper', got {self.radius!r}")
         if self.ratio is not None and not self.ratio >= 0:
             raise ValueError(f"ratio must be >= 0, got {self.ratio}")
 
     def rule(self, training: OnlineRun) -> OnlineRule:
         """See `OnlineSolver`."""
-        radius = self._radius(training) if self.radius is None else float(self.radius)
+        if self.radius is None:
+            radius = self._radius(training)
+        else:
+            radius = training.decay**-0.5 if self.radius == "paper" else float(self.radius)
         kind, decay = SUBGRADIENT, training.decay
         return OnlineRule(kind, False, training.C, decay, 0.0, radius, self.average)
 
