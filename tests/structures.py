@@ -26,6 +26,7 @@ from brute_general import (
     program_case,
 )
 from brute_grammar import grammar_case
+from brute_graph import decode_graphs, graph_case
 from brute_higher_order import decode_higher_order, history_case, rank_histories
 from brute_measures import (
     decode_labels_of_sample,
@@ -504,6 +505,25 @@ STRUCTURES = {
         k_best=never,
         refusal="FactorTree has no search for the k best outputs",
         decode=decode_slots,
+    ),
+    "graphs": Structure(
+        graph_case,
+        ("hamming", "normalized_hamming"),
+        drawn(
+            sizes(n_inputs=(1, 2), n_edge_inputs=(0, 1), K=(2, 3)),
+            flags("costs"),
+            sizes=st.lists(st.integers(1, 5), min_size=1, max_size=3),
+            pairwise=st.sampled_from(["full", "symmetric", "potts", "directed"]),
+            kind=st.sampled_from(["any", "forest", "ring"]),
+            inference=st.sampled_from(["exact", "auto"]),
+        ),
+        training=({}, {"pairwise": "potts", "K": 3, "costs": True}, {"pairwise": "symmetric"}),
+        scale=0.3,
+        finds=margin_only,
+        not_found="can be found for rescaling='margin' and sqrt_loss=False only",
+        k_best=never,
+        refusal="GraphProblem has no search for the k best outputs",
+        decode=decode_graphs,
     ),
     "joint kernel": Structure(
         joint_kernel_case,
