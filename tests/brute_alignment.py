@@ -13,13 +13,13 @@ import numpy as np
 from brute import Twin
 from cases import Case
 from maxmargin.problems.alignment.homologues import HomologueProblem
-from maxmargin.problems.alignment.layout import (
+from maxmargin.problems.alignment.problem import (
     Aligner,
     AlignmentLayout,
+    AlignmentProblem,
     pack_alignments,
     pack_strings,
 )
-from maxmargin.problems.alignment.problem import AlignmentProblem
 
 K = 3  # letters of random strings
 

@@ -8,12 +8,12 @@ import pytest
 from brute_alignment import alignment_case
 from maxmargin.problems.alignment import k_best
 from maxmargin.problems.alignment.homologues import HomologueProblem
-from maxmargin.problems.alignment.layout import (
+from maxmargin.problems.alignment.problem import (
     AlignmentLayout,
+    AlignmentProblem,
     pack_alignments,
     pack_strings,
 )
-from maxmargin.problems.alignment.problem import AlignmentProblem
 
 LAYOUTS = [
     dict(zip(("local", "affine", "symmetric", "own_ends"), chosen, strict=True))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..problems.grammar.tree import Tree
+from ..problems.grammar.rules import Tree
 from .opening import PathLike, Source, open_text
 from .writing import write_text_atomically
 

@@ -11,7 +11,7 @@ import numpy as np
 from ...features.containers import as_list
 from ...formats.fasta import pairs_of_rows
 from ...problems.alignment.kernels import Scoring, Strings
-from ...problems.alignment.layout import pack_strings
+from ...problems.alignment.problem import pack_strings
 from ...utils.types import Ints, Ints32
 from ...utils.validation import as_floats, is_list
 from ...utils.warn import warn_user

@@ -14,7 +14,7 @@ from ...core.result import Result
 from ...core.weight_constraints import WeightConstraints
 from ...features.containers import as_list
 from ...problems.alignment.kernels import Strings
-from ...problems.alignment.layout import Aligner, AlignmentLayout, pack_alignments
+from ...problems.alignment.problem import Aligner, AlignmentLayout, pack_alignments
 from ...utils.types import Floats, Ints, Ints32
 from ...utils.validation import is_one_of
 from ..abilities.explanation import Part

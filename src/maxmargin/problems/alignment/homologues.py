@@ -21,8 +21,15 @@ from .kernels import (
     errors_of_letters,
     homologue_oracle,
 )
-from .layout import Aligner, AlignmentLayout, pack_strings, string_at, strings_at
-from .problem import check_examples, dpsi_row
+from .problem import (
+    Aligner,
+    AlignmentLayout,
+    check_examples,
+    dpsi_row,
+    pack_strings,
+    string_at,
+    strings_at,
+)
 
 __all__ = ["HomologueProblem"]
 

@@ -12,10 +12,8 @@ import numpy as np
 from ...engine.parallel.threads import cubes, parallel_chunks
 from ...search.limits import as_weights
 from ...utils.types import Floats, Ints, Ints32
-from .features import N_BUCKETS, list_features
-from .kernels import parse_sentences
-from .rules import Derivation, Grammar
-from .tree import Tree
+from .kernels import N_BUCKETS, list_features, parse_sentences
+from .rules import Derivation, Grammar, Tree
 
 __all__ = [
     "GrammarDecoder",

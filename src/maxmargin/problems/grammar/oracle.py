@@ -23,7 +23,6 @@ from ...jit.decorator import kernel
 from ...search.modes import BEST_NON_GOLD, ERROR_COUNTS
 from ...search.violation import violation
 from ...utils.types import Floats, Ints, Ints32
-from .features import list_features, score_nodes
 from .kernels import (
     best_root,
     cell_of,
@@ -33,10 +32,12 @@ from .kernels import (
     fill_outside,
     is_same,
     lexical_rule,
+    list_features,
     mark_gold,
     push,
     put_node,
     recover,
+    score_nodes,
     span_scores,
 )
 
