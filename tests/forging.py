@@ -20,7 +20,7 @@ from maxmargin import checkpoints
 from maxmargin.core.formulation import Formulation
 from maxmargin.core.objective import primal_value
 from maxmargin.engine.accelerators import AdaptiveFeatures
-from maxmargin.engine.store import sharding
+from maxmargin.engine.store import sharded_passes, sharding
 from maxmargin.engine.training.verifying import hinge_values
 from resuming import CONSTRAINTS, TRAININGS, Training
 
@@ -41,10 +41,12 @@ def grammar():
 
 def cut_small():
     """Shares of a few examples, as in the tests of shares."""
-    for name in ("FEWEST", "ASKED", "VISITS", "MANY"):
-        setattr(sharding, name, 1)
-    for name in ("LEAST_SEARCH", "LEAST_WORK", "ADDING", "HANDED_OVER"):
-        setattr(sharding, name, 0.0)
+    sharding.FEWEST = 1
+    sharding.LEAST_SEARCH = 0.0
+    for name in ("ASKED", "VISITS", "MANY"):
+        setattr(sharded_passes, name, 1)
+    for name in ("LEAST_WORK", "ADDING", "HANDED_OVER"):
+        setattr(sharded_passes, name, 0.0)
 
 
 FORGED = {

@@ -10,7 +10,7 @@ from brute_grammar import grammar_case
 from maxmargin.core.formulation import Formulation
 from maxmargin.engine.oracle import Oracle
 from maxmargin.engine.steps.block_steps import ALL_PLANES
-from maxmargin.engine.store import sharding
+from maxmargin.engine.store import sharded_passes, sharding
 from maxmargin.engine.store.block_store import StepRule, make_store
 from maxmargin.engine.store.sharding import ShardedStore
 from maxmargin.solvers import make_solver
@@ -27,11 +27,12 @@ CASES = {
 @pytest.fixture(autouse=True)
 def cut_small(monkeypatch):
     """Shares of a few examples, and threads for any work."""
-    for name in ("FEWEST", "ASKED", "VISITS"):
-        monkeypatch.setattr(sharding, name, 1)
-    for name in ("LEAST_SEARCH", "LEAST_WORK", "ADDING", "HANDED_OVER"):
-        monkeypatch.setattr(sharding, name, 0.0)
-    monkeypatch.setattr(sharding, "MANY", 1)
+    monkeypatch.setattr(sharding, "FEWEST", 1)
+    monkeypatch.setattr(sharding, "LEAST_SEARCH", 0.0)
+    for name in ("ASKED", "VISITS", "MANY"):
+        monkeypatch.setattr(sharded_passes, name, 1)
+    for name in ("LEAST_WORK", "ADDING", "HANDED_OVER"):
+        monkeypatch.setattr(sharded_passes, name, 0.0)
 
 
 def solve(problem, formulation, n_jobs, **settings):
@@ -88,7 +89,7 @@ def test_w_is_the_sum_of_planes_and_the_dual_never_falls(name, n_shards, slack):
 
 def test_first_visits_in_turns_are_those_of_one_store(monkeypatch):
     """Where hand-overs are dear, shares step at the same weights, one after the other."""
-    monkeypatch.setattr(sharding, "HANDED_OVER", 1e9)
+    monkeypatch.setattr(sharded_passes, "HANDED_OVER", 1e9)
     problem = CASES["dependency"]().problem
     oracle, caps = Oracle(problem, Formulation()), np.full(problem.n_examples, 2.0)
     whole, cut = (make_store(oracle, caps, 10**8, n_shards) for n_shards in (1, 2))
@@ -102,11 +103,11 @@ def test_first_visits_in_turns_are_those_of_one_store(monkeypatch):
 
 @pytest.mark.parametrize(("searches", "expected"), [(0.5, [1, 1, 1]), (2.0, [2, 1])])
 def test_short_searches_are_asked_for_in_batches(monkeypatch, searches, expected):
-    monkeypatch.setattr(sharding, "BEGINNING", 0)
-    monkeypatch.setattr(sharding, "VISITS", 1e9)
+    monkeypatch.setattr(sharded_passes, "BEGINNING", 0)
+    monkeypatch.setattr(sharded_passes, "VISITS", 1e9)
     problem = CASES["grammar"]().problem
     store = make_store(Oracle(problem, Formulation()), np.full(6, 1.0), 10**8, 2)
-    monkeypatch.setattr(sharding, "ASKED", searches * store.stores[0].search_work)
+    monkeypatch.setattr(sharded_passes, "ASKED", searches * store.stores[0].search_work)
     sizes, own = [], store.stores[0]
     visit = own.oracle_pass
     own.oracle_pass = lambda examples, rule: (sizes.append(len(examples)), visit(examples, rule))[1]
@@ -166,7 +167,7 @@ def test_warm_starts_from_other_bounds_and_fewer_examples():
 
 def test_an_interrupt_leaves_a_certified_result(monkeypatch):
     problem, formulation = CASES["dependency"]().problem, Formulation()
-    calls, improve = [], sharding.Shard.improve
+    calls, improve = [], sharded_passes.Shard.improve
 
     def interrupted(share, *given):
         calls.append(None)
@@ -174,7 +175,7 @@ def test_an_interrupt_leaves_a_certified_result(monkeypatch):
             raise KeyboardInterrupt
         return improve(share, *given)
 
-    monkeypatch.setattr(sharding.Shard, "improve", interrupted)
+    monkeypatch.setattr(sharded_passes.Shard, "improve", interrupted)
     result = solve(problem, formulation, 2)
     assert result.status == "interrupted"
     store = result.state.store
@@ -196,12 +197,12 @@ def test_a_small_budget_is_kept():
 @pytest.mark.parametrize("n_shards", [2, 3])
 def test_examples_are_dealt_out_by_their_work(n_shards):
     sizes = np.random.default_rng(0).integers(1, 50, size=100) ** 2.0
-    owner = sharding.deal(sizes, n_shards)
+    owner = sharded_passes.deal(sizes, n_shards)
     counts = np.bincount(owner, minlength=n_shards)
     assert counts.max() - counts.min() <= 1
     totals = np.bincount(owner, sizes)
     assert totals.max() - totals.min() <= sizes.max()
-    pieces = sharding.split(np.arange(100), sizes, 4)
+    pieces = sharded_passes.split(np.arange(100), sizes, 4)
     assert np.concatenate(pieces).tolist() == list(range(100))
     assert max(sizes[own].sum() for own in pieces) <= sizes.sum() / 4 + sizes.max()
-    assert list(map(len, sharding.split(np.arange(0), sizes[:0], 4))) == [0] * 4
+    assert list(map(len, sharded_passes.split(np.arange(0), sizes[:0], 4))) == [0] * 4
