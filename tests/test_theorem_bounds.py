@@ -1,5 +1,6 @@
 """The papers' bounds on iterations and constraints, on random problems and in the tight case."""
 
+import itertools
 import math
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from brute import all_planes
 from cases import make_case
 from maxmargin.core.formulation import C_to_paper, Formulation
+from maxmargin.engine.cuts.master import printed_fsmo
 from maxmargin.engine.cuts.set_kernels import BLOCK
 from maxmargin.engine.cuts.working_sets import WorkingSets
 from maxmargin.engine.oracle import Oracle
@@ -17,8 +19,10 @@ from maxmargin.engine.steps.block_steps import COORDINATES
 from maxmargin.engine.store.block_store import StepRule
 from maxmargin.engine.store.planes import PlaneStore
 from maxmargin.engine.training.verifying import hinge_values
+from maxmargin.problems.chain.problem import ChainProblem
+from maxmargin.problems.classes.class_features import ClassFeatureProblem
 from maxmargin.problems.classes.multiclass import MulticlassProblem
-from maxmargin.solvers import SDA, make_solver
+from maxmargin.solvers import DCD, SDA, OneSlack, make_solver
 from online import bare
 
 # Algorithms 3 and 4 as printed: no cache, planes at the minimiser, the QP solved well.
@@ -126,6 +130,56 @@ def test_the_tight_example(n_planes, rescaling):
     assert np.allclose(duals[:k], expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("rescaling", ["margin", "slack"])
+@pytest.mark.parametrize("copies", [3, 10])
+def test_iterations_and_support_vectors_do_not_depend_on_n(copies, rescaling):
+    """Corollary 1: with every example so many times, and the paper's C, the run is the same."""
+    rng = np.random.default_rng(6)
+    X, y = rng.normal(size=(15, 4)), rng.integers(0, 3, 15)
+
+    def run(k):
+        problem = MulticlassProblem(np.tile(X, (k, 1)), np.tile(y, k), 3)
+        solver = OneSlack.published(violation=1e-3, kkt=1e-9)
+        return solver.solve(problem, Formulation(rescaling), 0.3 / k)
+
+    one, many = run(1), run(copies)
+    assert one.status == many.status == "converged"
+    assert many.n_passes == one.n_passes and many.n_oracle_calls == copies * one.n_oracle_calls
+    assert many.n_planes == one.n_planes
+    assert many.n_support_vectors == one.n_support_vectors > 3
+    assert many.w == pytest.approx(one.w, abs=1e-5)
+
+
+# ----- Lee & Jang (2010): every round of Algorithm 2 gains by the square of what it changes ------
+
+
+@pytest.mark.nojit
+@given(seed=st.integers(0, 2**32 - 1))
+def test_rounds_of_fsmo_gain_by_the_square_of_their_change(seed):
+    """Equations 13, 18 and 19, from which convergence follows; and it ends."""
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(2, 8))
+    planes = rng.normal(size=(m, 9)) + rng.normal(size=9)
+    gram, delta, C = planes @ planes.T, rng.uniform(0.1, 3.0, m), float(10 ** rng.uniform(-2, 2))
+    alpha, scores, moved = np.zeros(m), delta.copy(), True
+    for _ in range(10**5):
+        before, bounded = alpha.copy(), alpha.sum() >= C * (1.0 - 1e-14)
+        printed_fsmo(gram, scores, alpha, m, C, 1e-4, 1)
+        change = alpha - before
+        moved = bool(change.any())
+        if not moved:
+            break
+        gain = delta @ change - 0.5 * (alpha @ gram @ alpha - before @ gram @ before)
+        if bounded:
+            u, v = np.argmax(change), np.argmin(change)
+            square = gram[u, u] + gram[v, v] - 2.0 * gram[u, v]
+            least = 0.25 * square * (change @ change)
+        else:
+            least = 0.5 * np.diag(gram) @ (change * change)
+        assert gain >= least * (1.0 - 1e-6) - 1e-12
+    assert not moved
+
+
 # ----- Tsochantaridis et al. (2005): what slacks mean, and what a constraint gains ---------------
 
 
@@ -164,6 +218,58 @@ def test_slack_rescaling_does_not_depend_on_the_scale_of_the_loss(solver, eta):
     assert other.w == pytest.approx(one.w, abs=1e-3 * np.abs(one.w).max())
     one, other = optimum("margin", 1.0), optimum("margin", eta)
     assert np.abs(other.w - one.w).max() > 0.1 * np.abs(one.w).max()
+
+
+@given(seed=st.integers(0, 2**32 - 1), n_classes=st.integers(2, 6))
+def test_lengths_of_planes_of_classes(seed, n_classes):
+    """Proposition 20, which holds with equality."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(8, 3)), rng.integers(0, n_classes, 8)
+    problem = MulticlassProblem(X, y, n_classes)
+    squares = row_squares(problem, 10.0 * rng.normal(size=problem.n_features))
+    assert squares[squares > 0.0] == pytest.approx(2.0 * np.sum(X * X, axis=1)[squares > 0.0])
+
+
+@given(seed=st.integers(0, 2**32 - 1), signed=st.booleans())
+def test_lengths_of_planes_of_classes_with_features(seed, signed):
+    """Proposition 24. Its proof needs outputs whose features have no negative products.
+
+    Without, it is 4 in place of 2.
+    """
+    rng = np.random.default_rng(seed)
+    X, y, Lambda = rng.normal(size=(8, 3)), rng.integers(0, 4, 8), rng.uniform(0, 1, (4, 5))
+    if signed:
+        Lambda -= rng.uniform(0, 1, (4, 5))
+    problem = ClassFeatureProblem(X, y, Lambda, allowed=[True] * 4)
+    squares = row_squares(problem, rng.normal(size=problem.n_features))
+    R2, S2 = np.sum(X * X, axis=1), np.max(np.sum(Lambda * Lambda, axis=1))
+    assert np.all(squares <= (4.0 if signed else 2.0) * R2 * S2 * (1.0 + 1e-9))
+
+
+def test_proposition_24_needs_products_that_are_not_negative():
+    problem = ClassFeatureProblem(np.ones((1, 1)), [0], [[1.0], [-1.0]], allowed=[True] * 2)
+    assert row_squares(problem, np.array([-1.0])) == pytest.approx(4.0)  # 2 R^2 S^2 is 2
+
+
+@given(seed=st.integers(0, 2**32 - 1), T=st.integers(1, 6))
+def test_lengths_of_planes_of_sequences(seed, T):
+    """Proposition 25, with eta = 1."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(4 * T, 3)), rng.integers(0, 3, 4 * T)
+    problem = ChainProblem(X, np.arange(0, 4 * T + 1, T), y, 3)
+    squares = row_squares(problem, 3.0 * rng.normal(size=problem.n_features))
+    R2 = np.sum(X * X, axis=1).reshape(4, T).max(axis=1)
+    assert np.all(squares <= 2.0 * T * T * (R2 + 1.0) * (1.0 + 1e-9))
+
+
+def row_squares(problem, w):
+    """Squared lengths of the planes that the oracle finds."""
+    rows = problem.oracle(np.arange(problem.n_examples), w)
+    dense = np.zeros((problem.n_examples, problem.n_features))
+    for i in range(problem.n_examples):
+        entries = slice(rows.indptr[i], rows.indptr[i + 1])
+        np.add.at(dense[i], rows.indices[entries], rows.values[entries])
+    return np.sum(dense * dense, axis=1)
 
 
 def solve_sets(sets):
@@ -283,3 +389,18 @@ def test_fixed_working_sets_converge_linearly(seed):
     rounds = [int(np.argmax(below <= level)) for level in (1e-6, 1e-8)]
     assert below[-500] <= 1e-9
     assert rounds[1] <= 20 * rounds[0] + 50  # a rate of 1 / k would take a hundred times as many
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_iterations_of_dcd(seed):
+    """Theorem 3: O(log(1 / epsilon) / epsilon^2) passes, a factor of 150 for each digit."""
+    case, C, _ = draw(seed)
+    passes = []
+    for epsilon in (1e-1, 1e-2, 1e-3):
+        made = DCD.published(delta=1e-6, max_passes=2000, tol=epsilon)
+        result = made.solve(case.problem, SQUARED, C)
+        assert result.converged and result.relative_gap <= epsilon
+        passes.append(result.n_passes)
+    for some, more in itertools.pairwise(passes):
+        assert more <= 150.0 * some
+    assert passes[-1] <= 200  # it is far better than that
