@@ -20,6 +20,7 @@ from maxmargin.features import (
     holds_named_features,
     ner_templates,
     pack_sequences,
+    pos_templates,
     words_templates,
 )
 from maxmargin.features.window.templates import parse_template, word_shape
@@ -246,9 +247,21 @@ def test_holds_named_features():
 # --- templates ------------------------------------------------------------------------------------
 
 
+def test_templates_of_parts_of_speech():
+    assert pos_templates(2) == [
+        *("prefix1(w[0])", "suffix1(w[0])", "prefix2(w[0])", "suffix2(w[0])"),
+        *("prefix1(w[-1])", "suffix1(w[-1])", "prefix2(w[-1])", "suffix2(w[-1])"),
+        *("prefix1(w[1])", "suffix1(w[1])", "prefix2(w[1])", "suffix2(w[1])"),
+        "length(w[0])",
+    ]
+    window = WindowFeatures(["length(w[0])", "length(w[1])"]).fit([["a", "bcd", "xyz"]])
+    names = [name for name in map(str, window.get_feature_names_out()) if "pad" not in name]
+    assert sorted(names) == ["length(w[0])=1", "length(w[0])=3", "length(w[1])=3"]
+
+
 def test_template_sets():
     assert [len(t()) for t in (chunking_templates, ner_templates, words_templates)] == [22, 28, 13]
-    for templates in (chunking_templates(), ner_templates(), words_templates()):
+    for templates in (chunking_templates(), ner_templates(), words_templates(), pos_templates()):
         assert len(set(map(parse_template, templates))) == len(templates)
         assert ["|".join(map(str, parse_template(t))) for t in templates] == templates
 
@@ -256,7 +269,7 @@ def test_template_sets():
 @pytest.mark.parametrize(
     "template",
     ["", "w", "w[]", "w[x]", "w[0", "lower(w[0]", "w[0])", "upper(w[0])", "prefix(w[0])",
-     "prefix0(w[0])", "lower3(w[0])", "w[0]|", "0[0]", "w[10000]",
+     "prefix0(w[0])", "lower3(w[0])", "length2(w[0])", "w[0]|", "0[0]", "w[10000]",
      "prefix99999(w[0])", 3],
 )  # fmt: skip
 def test_bad_templates(template):

@@ -14,6 +14,7 @@ from .window.templates import (
     CrfTemplates,
     chunking_templates,
     ner_templates,
+    pos_templates,
     read_templates,
     words_templates,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "log_odds_scores",
     "ner_templates",
     "pack_sequences",
+    "pos_templates",
     "read_templates",
     "words_templates",
 ]

@@ -9,6 +9,7 @@ to the token, ``w[-1]``, optionally under a transform of the string found there:
     shape(w[0])       capitals X, small letters x, digits d, runs cut to two: "Xxx", "dd-dd"
     prefix3(w[0])     first three letters (the whole word where it is shorter)
     suffix2(w[1])     last two letters of the next word
+    length(w[0])      number of letters
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ __all__ = [
     "ner_templates",
     "parse_any",
     "parse_crf_template",
+    "pos_templates",
     "read_templates",
     "shown_code",
     "words_templates",
 ]
 
 _ATOM = re.compile(
-    r"(?:(?P<transform>lower|shape|prefix(?=[1-9])|suffix(?=[1-9]))(?P<length>[0-9]{0,4})\()?"
+    r"(?:(?P<transform>lower|shape|length|prefix(?=[1-9])|suffix(?=[1-9]))(?P<length>[0-9]{0,4})\()?"
     r"(?P<column>[^\W\d]\w*)\[(?P<offset>[+-]?[0-9]{1,4})\](?P<close>\))?"
 )
 _LONG_RUN = re.compile(r"(.)\1{2,}", re.DOTALL)
@@ -78,10 +80,10 @@ def _parse_atom(text: str, template: str) -> Atom:
     if match is None or (match["transform"] is None) != (match["close"] is None):
         raise ValueError(
             f"template {template!r:.60}: cannot read {text!r:.60}, expected column[offset], "
-            "or that within lower(), shape(), prefixN() or suffixN()"
+            "or that within lower(), shape(), length(), prefixN() or suffixN()"
         )
     transform, length = match["transform"] or "", match["length"] or "0"
-    if length != "0" and transform in ("lower", "shape"):
+    if length != "0" and transform in ("lower", "shape", "length"):
         raise ValueError(f"template {template!r:.60}: {transform} takes no length")
     return Atom(match["column"], transform, int(length), int(match["offset"]))
 
@@ -92,6 +94,8 @@ def transform_function(transform: str, length: int) -> Callable[[str], str]:
         return str.lower
     if transform == "shape":
         return word_shape
+    if transform == "length":
+        return lambda word: str(len(word))
     if transform == "prefix":
         return lambda word: word[:length]
     if transform == "suffix":
@@ -112,10 +116,10 @@ def _window(pattern: str, offsets: Iterable[int]) -> list[str]:
     return [pattern.format(offset) for offset in offsets]
 
 
-def _affixes(longest: int) -> list[str]:
-    """Prefixes and suffixes of the word up to a length."""
+def _affixes(longest: int, at: int = 0) -> list[str]:
+    """Prefixes and suffixes of a word up to a length."""
     lengths = range(1, longest + 1)
-    return [f"{kind}{length}(w[0])" for length in lengths for kind in ("prefix", "suffix")]
+    return [f"{kind}{length}(w[{at}])" for length in lengths for kind in ("prefix", "suffix")]
 
 
 def chunking_templates() -> list[str]:
@@ -156,6 +160,23 @@ def ner_templates() -> list[str]:
         *_window("p[{}]", window),
         *_affixes(4),
     ]
+
+
+def pos_templates(longest: int = 10) -> list[str]:
+    """Templates for parts of speech: column w (word), as Joachims et al. (2009) have them.
+
+    Prefixes and suffixes of the word, the one before and the one after, and the word's length.
+
+    Parameters
+    ----------
+    longest : int
+        Letters of the longest ones; the paper has all that occur.
+
+    Returns
+    -------
+    list of str
+    """
+    return [*(affix for at in (0, -1, 1) for affix in _affixes(longest, at)), "length(w[0])"]
 
 
 def words_templates() -> list[str]:
