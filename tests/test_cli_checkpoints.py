@@ -29,7 +29,7 @@ def test_training_goes_on(corpus_folder, capsys):
     assert outcome(mm.load("model.mm").result_) == outcome(mm.load("whole.mm").result_)
     assert not os.path.exists("kept") and not os.path.exists("kept.1")
     assert main([*goes_on, "--force"]) == 0
-    assert "there is no kept yet: training starts afresh" in capsys.readouterr().err
+    assert "kept does not exist yet: training starts afresh" in capsys.readouterr().err
 
 
 def test_training_goes_on_with_held_out_data(corpus_folder, capsys):

@@ -106,7 +106,7 @@ def test_models_that_cannot_be_compared(folder, capsys):
     files = ["evaluate", str(folder / "good.mm"), str(folder / "test.txt")]
     refused(
         [*files, "--against", str(folder / "classes.mm")],
-        "a model of the task 'multiclass', expected one of 'tag'",
+        "a model of the task 'multiclass', expected one of the task 'tag'",
         capsys,
     )
     refused([*files, "--against", str(folder / "none.mm")], "No such file", capsys)

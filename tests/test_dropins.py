@@ -467,7 +467,11 @@ def test_zero_one_loss_of_svm_perf_is_refused(two_classes, tmp_path, capsys):
     ("tool", "text", "message"),
     [
         ("svm-hmm", "1 1:1\n2 1:2\n", "bad.dat:1: expected qid:"),
-        ("svm-hmm", "# c\n1 qid:1 1:1\n2 qid:2 1:1\n\n1 qid:1 1:3\n", "bad.dat:5: qid:1 again"),
+        (
+            "svm-hmm",
+            "# c\n1 qid:1 1:1\n2 qid:2 1:1\n\n1 qid:1 1:3\n",
+            "bad.dat:5: qid:1 comes again",
+        ),
         ("svm-hmm", "1 qid:1 1:1\n1.5 qid:1 1:1\n", "bad.dat:2: expected a tag"),
         ("svm-hmm", "1 qid:1 1:1\n2 qid:x 1:1\n", "bad.dat:2: expected a whole number after qid"),
         ("svm-hmm", "1 qid:1 1:1\n2 qid:1 one\n", "bad.dat:2: expected index:value"),

@@ -398,7 +398,7 @@ def test_bad_parameters():
             {"measure": "recall_at_precision"},
             "floor must be the smallest precision allowed.*got None",
         ),
-        ({"measure": "precision_at_recall", "floor": 1.5}, "the least recall.*got floor=1.5"),
+        ({"measure": "precision_at_recall", "floor": 1.5}, "the smallest recall allowed.*got 1.5"),
         ({"measure": "fbeta", "beta": 0.0}, "beta must be a positive number .*got 0.0"),
         ({"measure": "fbeta", "beta": 1e200}, "beta must be .*from 1e-100 to 1e100, got 1e\\+200"),
         ({"measure": "roc_auc", "slack": "l2"}, "got rescaling='margin', sqrt_loss=True .as slack"),

@@ -70,7 +70,7 @@ def test_the_command_tells_seconds_and_place(capsys):
 
 def test_unknown_tasks_are_refused(capsys):
     assert main(["warm-up", "fly"]) == 2
-    assert "there is no task 'fly', expected tag, " in capsys.readouterr().err
+    assert "there is no task or estimator 'fly', expected tag, " in capsys.readouterr().err
 
 
 def test_kernels_that_cannot_be_kept_are_an_error(monkeypatch, capsys):
