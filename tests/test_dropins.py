@@ -13,6 +13,7 @@ from conftest import find_data
 from maxmargin.cli import main, make_parser
 from maxmargin.formats import write_svmlight
 from maxmargin.persistence import load_model
+from maxmargin.solvers import NSlack, OneSlack
 
 
 def run(*arguments):
@@ -35,7 +36,16 @@ def weights_of(path, tool):
 
 # ----- defaults, as the tools' own help texts have them ------------------------------------------
 
-LEARNING = {"v": 1, "c": 0.01, "p": 1, "o": 2, "t": 0, "model": "svm_struct_model"}
+LEARNING = {
+    "v": 1,
+    "c": 0.01,
+    "p": 1,
+    "o": 2,
+    "t": 0,
+    "model": "svm_struct_model",
+    "k": 100,
+    "f": 5,
+}
 CLASSIFYING = {"v": 2, "model": "svm_struct_model", "output": "svm_predictions"}
 DEFAULTS = {
     "svm-hmm-learn": {**LEARNING, "e": 0.1, "l": 1, "order": 1, "emissions": 0},
@@ -264,6 +274,30 @@ def test_algorithms_find_the_same_objective(words, tmp_path, capsys, algorithm):
     assert estimator.solver == "auto"
 
 
+@pytest.mark.parametrize(
+    ("options", "solver"),
+    [
+        ([], "auto"),
+        (["-w", "0", "-k", "7"], NSlack(batch=7, tol=None, epsilon=0.5)),
+        (["-w", "1"], NSlack(batch=100, tol=None, epsilon=0.5)),
+        (["-w", "3", "-f", "9"], OneSlack(cache_size=0, tol=None, epsilon=0.5)),
+        (["-w", "4", "-f", "9"], OneSlack(cache_size=9, tol=None, epsilon=0.5)),
+        (["-w", "4"], OneSlack(cache_size=5, tol=None, epsilon=0.5)),
+    ],
+)
+def test_w_k_and_f_are_those_of_svm_struct(words, tmp_path, monkeypatch, options, solver):
+    seen = []
+
+    def fit(self, X, y, **others):
+        seen.append(self.solver)
+        return plain(self, X, y, **others)
+
+    plain = mm.SequenceTagger.fit
+    monkeypatch.setattr(mm.SequenceTagger, "fit", fit)
+    assert run("svm-hmm-learn", "-c", 10, "-e", 0.5, *options, words, tmp_path / "model") == 0
+    assert seen == [solver]
+
+
 def test_ocr_letters_as_svm_hmm(tmp_path, capsys):
     """SVM-HMM 3.10 ends at a primal value of 2666.5; epsilon leaves a gap of 100."""
     arrays = np.load(find_data("ocr_letters/letters.npz"))
@@ -423,10 +457,10 @@ def test_rank_objective_is_that_of_svm_rank(queries, tmp_path, capsys, loss):
 
 
 def test_options_without_effect_are_noted(words, tmp_path, capsys):
-    options = ("-h", 5, "-m", 40, "-#", 1000, "-k", 100, "-y", 0, "-a", "alphas", "--b", 10)
+    options = ("-h", 5, "-m", 40, "-#", 1000, "-y", 0, "-a", "alphas", "--b", 10)
     assert run("svm-hmm-learn", "-c", 10, *options, words, tmp_path / "model") == 0
     notes = [line for line in capsys.readouterr().err.splitlines() if "note:" in line]
-    assert [note.split()[2] for note in notes] == ["-y", "-k", "-m", "-h", "-#", "-a", "--b"]
+    assert [note.split()[2] for note in notes] == ["-y", "-m", "-h", "-#", "-a", "--b"]
     assert not (tmp_path / "alphas").exists()
 
 

@@ -26,6 +26,7 @@ from ...formats.opening import Source
 from ...formats.recognising import Kind, recognise
 from ...formats.svmlight import line_of_example
 from ...persistence import load_model
+from ...solvers import NSlack, OneSlack, Solver
 from ...utils.types import Ints
 from ..console import (
     ERROR,
@@ -54,7 +55,6 @@ __all__ = [
 
 RESCALINGS: dict[int, Rescaling] = {1: "slack", 2: "margin"}
 SLACKS: dict[int, Slack] = {1: "l1", 2: "l2"}
-SOLVERS = {0: "n_slack", 1: "n_slack", 2: "one_slack", 3: "one_slack", 4: "one_slack"}
 
 
 class Convention(NamedTuple):
@@ -97,10 +97,20 @@ def shared_parameters(arguments: argparse.Namespace, convention: Convention) -> 
         "tol": None,
         "rescaling": RESCALINGS[arguments.o],
         "slack": SLACKS[arguments.p],
-        "solver": SOLVERS.get(arguments.w, "auto"),
+        "solver": _solver_of(arguments, convention),
         "random_state": 0,
         "verbose": 1 if arguments.v > 0 else 0,
     }
+
+
+def _solver_of(arguments: argparse.Namespace, convention: Convention) -> str | Solver:
+    """The solver that -w names, with -k and -f as SVM-struct has them."""
+    limits: dict[str, Any] = {"tol": None, "epsilon": convention.epsilon}
+    if arguments.w in (0, 1):
+        return NSlack(batch=arguments.k, **limits)
+    if arguments.w in (2, 3, 4):
+        return OneSlack(cache_size=arguments.f if arguments.w == 4 else 0, **limits)
+    return "auto"
 
 
 _KINDS = (Kind.SVMLIGHT, Kind.LETOR, Kind.SVM_HMM, Kind.QUERIES)

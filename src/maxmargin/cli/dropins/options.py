@@ -45,6 +45,13 @@ def positive_number(text: str) -> float:
     return number
 
 
+def natural_number(text: str) -> int:
+    """A whole number above 0."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number above 0, got {text!r:.40}")
+    return int(text)
+
+
 def non_negative_number(text: str) -> float:
     """A finite number from 0."""
     number = _finite(text)
@@ -111,7 +118,8 @@ def learn_options(epsilon: float, losses: dict[int, str], loss: int) -> tuple[Op
         Option(
             "-w",
             "w",
-            "solver; 0, 1: n-slack, 2, 3, 4: one-slack (default: maxmargin's own choice)",
+            "solver; 0, 1: n-slack, 2, 3: one-slack without a cache, 4: with one (default: "
+            "maxmargin's own choice)",
             choices=(0, 1, 2, 3, 4, 9),
         ),
         Option(
@@ -122,8 +130,20 @@ def learn_options(epsilon: float, losses: dict[int, str], loss: int) -> tuple[Op
             choices=(0, 1, 2, 3, 4),
         ),
         Option("-y", "y", note=_OWN_SOLVER),
-        Option("-k", "k", note=_OWN_SOLVER),
-        Option("-f", "f", note=_OWN_SOLVER),
+        Option(
+            "-k",
+            "k",
+            "constraints to add before the QP is solved again, with -w 0 and 1 (default 100)",
+            natural_number,
+            100,
+        ),
+        Option(
+            "-f",
+            "f",
+            "candidates of each example in the cache, with -w 4 (default 5)",
+            natural_number,
+            5,
+        ),
         Option("-b", "b", type=float, note=_OWN_SOLVER),
         Option("-n", "n", note=_OWN_SOLVER),
         Option("-m", "m", type=float, note=_OWN_SOLVER),
