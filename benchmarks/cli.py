@@ -1,4 +1,4 @@
-"""The command line: ``list`` and ``run``."""
+"""The command line: ``list``, ``run`` and ``papers``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from maxmargin.solvers import SOLVERS
 
 from .case import Options
 from .machine import machine, versions
+from .papers import PAPERS, recording
+from .papers.exhibit import Options as PaperOptions
 from .plot import plot
 from .runner import CaseReport, run_case
 from .table import table
@@ -67,6 +69,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             about = import_module(module, __package__).__doc__ or ""
             print(f"{name:10s} {about.splitlines()[0]}")
         print(f"solvers: {', '.join(SOLVERS)}; peers: LinearSVC, python-crfsuite, LightGBM, mord")
+        return 0
+    if chosen.command == "papers":
+        if chosen.pages:
+            recording.write_pages()
+        else:
+            how = PaperOptions(chosen.quick, chosen.repeat)
+            recording.main(chosen.paper, chosen.exhibits, how, chosen.output)
         return 0
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("maxmargin").setLevel(logging.WARNING)
@@ -124,4 +133,13 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("--repeat", type=int, default=3, help="timed runs of each (default: 3)")
     running.add_argument("--output", type=Path, default=RESULTS, help="folder for JSON and plots")
     running.add_argument("--quick", action="store_true", help="tiny slices: does everything work?")
+    papers = commands.add_parser("papers", help="run tables and figures of the papers again")
+    papers.add_argument("paper", nargs="?", choices=PAPERS, metavar="PAPER", help=", ".join(PAPERS))
+    papers.add_argument(
+        "exhibits", nargs="*", metavar="EXHIBIT", help="table-1, figure-2, ...; or all"
+    )
+    papers.add_argument("--repeat", type=int, default=1, help="timed runs of each (default: 1)")
+    papers.add_argument("--output", type=Path, help="folder for JSON (default: the recorded runs)")
+    papers.add_argument("--quick", action="store_true", help="tiny slices: does everything work?")
+    papers.add_argument("--pages", action="store_true", help="write docs/papers from the records")
     return parser

@@ -94,11 +94,11 @@ def _table_row(n: int, n_samples: int, n_test: int) -> Case:
     algorithm_1 = NSlack(batch=1, inactive_limit=10**9, violation=EPSILON_PAPER)
     divided = C_from_paper(C_PAPER, n, "tsochantaridis", "l2")
     models = {
-        SVM2: (_svm(C_PAPER), PAPER[n]),
-        SVM2_EARLY: (_svm(C_PAPER, solver=algorithm_1), PAPER[n]),
-        DIVIDED: (_svm(divided), PAPER[n]),
-        DIVIDED_EARLY: (_svm(divided, solver=algorithm_1), PAPER[n]),
-        GENERATIVE: (_generative, PAPER_GENERATIVE[n]),
+        SVM2: (svm(C_PAPER), PAPER[n]),
+        SVM2_EARLY: (svm(C_PAPER, solver=algorithm_1), PAPER[n]),
+        DIVIDED: (svm(divided), PAPER[n]),
+        DIVIDED_EARLY: (svm(divided, solver=algorithm_1), PAPER[n]),
+        GENERATIVE: (generative, PAPER_GENERATIVE[n]),
     }
     targets = []
     for label, (_, (mean, error)) in models.items():
@@ -120,14 +120,14 @@ def _table_row(n: int, n_samples: int, n_test: int) -> Case:
     return Case(
         f"homologues among 10 decoys, n = {n}",
         [
-            Contestant(label, _samples(n, n_samples, n_test, train, paper), once=True)
+            Contestant(label, samples(n, n_samples, n_test, train, paper), once=True)
             for label, (train, paper) in models.items()
         ],
         targets,
     )
 
 
-def _svm(C: float, **parameters: Any) -> Callable[[Any], mm.HomologyRanker]:
+def svm(C: float, **parameters: Any) -> Callable[[Any], mm.HomologyRanker]:
     """Training of the paper's model."""
 
     def train(data: Any) -> mm.HomologyRanker:
@@ -150,7 +150,7 @@ def _as_ranking(data: Any) -> tuple[list[Any], list[Any]]:
     return X, list(zip(data.homologues, data.alignments, strict=True))
 
 
-def _generative(data: Any) -> mm.HomologyRanker:
+def generative(data: Any) -> mm.HomologyRanker:
     """The paper's generative model."""
     found = [c[k] for c, k in zip(data.candidates, data.homologues, strict=True)]
     pairs = list(zip(data.natives, found, strict=True))
@@ -158,7 +158,7 @@ def _generative(data: Any) -> mm.HomologyRanker:
     return mm.HomologyRanker.from_scores(scores, LETTERS, gap_extend=GENERATIVE_GAP, gaps="linear")
 
 
-def _samples(
+def samples(
     n: int,
     n_samples: int,
     n_test: int,

@@ -41,6 +41,20 @@ def newsgroups() -> Data:
     return sp.csr_matrix(TfidfTransformer(sublinear_tf=True).fit_transform(X)), y
 
 
+def newsgroups_parts() -> tuple[Any, NDArray[np.int64], Any, NDArray[np.int64]]:
+    """The same in random order, with the test part."""
+    X, y = _svmlight("newsgroups20/train.svm.gz", 44884)
+    X_test, y_test = _svmlight("newsgroups20/test.svm.gz", 44884)
+    weighting = TfidfTransformer(sublinear_tf=True).fit(X)
+    order = np.random.default_rng(0).permutation(len(y))
+    return (
+        sp.csr_matrix(weighting.transform(X))[order],
+        y[order],
+        sp.csr_matrix(weighting.transform(X_test)),
+        y_test,
+    )
+
+
 def reuters() -> Data:
     """Reuters acquisitions, two classes."""
     return _svmlight("binary/reuters_acq_train.svm.gz", 9947)

@@ -5,17 +5,18 @@ The setting of Franc (2014), LANDMARK, on generated data: a tree of deformable p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from maxmargin.core.formulation import C_from_paper
 from maxmargin.datasets import FACE_TREE, make_faces
 from maxmargin.problems.tree.grid_parts import GridLayout, GridPartsProblem, pack_maps
 from maxmargin.problems.tree.labels import root_tree
 
-from ..case import Case, Options, Target
+from ..case import Case, Floats, Options, Target
 from ..solvers import ours
 
 FASOLE_PASSES = {1.0: 8, 0.1: 15, 0.01: 39}  # Table 2, on the paper's own images
@@ -23,22 +24,35 @@ SIDE, PATCH = 20, 9
 MOST_SECONDS = 120.0
 
 
-def cases(options: Options) -> Iterator[Case]:
-    """The paper's grid of lambda."""
-    n = options.size(quick=60, full=5000) or 5000
-    faces = make_faces(n, 1, size=SIDE)
-    images = list(faces.X_train[..., None])
-    parent, order = root_tree(faces.y_train.shape[1], FACE_TREE)
+def part_layout(y: NDArray[np.int64]) -> GridLayout:
+    """The tree of parts, with the anchors and spreads of the positions."""
+    parent, order = root_tree(y.shape[1], FACE_TREE)
     inner = parent >= 0
-    offsets = faces.y_train[:, inner] - faces.y_train[:, parent[inner]]
+    offsets = y[:, inner] - y[:, parent[inner]]
     anchors, spreads = np.zeros((len(parent), 2)), np.ones((len(parent), 2))
     anchors[inner], spreads[inner] = offsets.mean(axis=0), np.maximum(1.0, offsets.std(axis=0))
-    layout = GridLayout(parent, order, PATCH, 1, anchors, spreads)
+    return GridLayout(parent, order, PATCH, 1, anchors, spreads)
+
+
+def problem_maker(
+    images: Floats, y: NDArray[np.int64], layout: GridLayout | None = None
+) -> Callable[[int | None], GridPartsProblem]:
+    """Makes the problem of the first so many images, or of all."""
+    layout = layout or part_layout(y)
+    maps = list(images[..., None])
 
     @cache
     def problem(limit: int | None = None) -> GridPartsProblem:
-        return GridPartsProblem(pack_maps(images[:limit], PATCH), faces.y_train[:limit], layout)
+        return GridPartsProblem(pack_maps(maps[:limit], PATCH), y[:limit], layout)
 
+    return problem
+
+
+def cases(options: Options) -> Iterator[Case]:
+    """The paper's grid of lambda."""
+    n = options.size(quick=60, full=5000) or 5000
+    drawn = make_faces(n, 1, size=SIDE)
+    problem = problem_maker(drawn.X_train, drawn.y_train)
     for penalty, paper in FASOLE_PASSES.items():
         C = C_from_paper(penalty, n, "franc")
         yield Case(

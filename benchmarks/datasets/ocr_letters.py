@@ -58,6 +58,17 @@ def first(words: Words, n: int) -> Words:
     )
 
 
+def last(words: Words, n: int) -> Words:
+    """The last words."""
+    start = words.offsets[-n - 1]
+    return Words(
+        words.pixels[start:],
+        words.letters[start:],
+        words.offsets[-n - 1 :] - start,
+        words.folds[-n:],
+    )
+
+
 def without_fold(words: Words, fold: int) -> Words:
     """All words but those of a fold."""
     keep = words.folds != fold

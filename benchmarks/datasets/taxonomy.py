@@ -121,7 +121,7 @@ def _case(name: str, data: Data, per_class: int, n_draws: int) -> Case:
     """All models on the same draws, in one run, and how far the first and the last are apart."""
     contestant = Contestant(
         "models",
-        lambda: _compare(data, per_class, n_draws),
+        lambda: Outcome(compare(data, per_class, n_draws)),
         prepare=lambda: _warm_up(data),
         once=True,
     )
@@ -165,7 +165,7 @@ def _warm_up(data: Data) -> None:
         _predict_test(data.taxonomy, [draw], choices)
 
 
-def _compare(data: Data, per_class: int, n_draws: int) -> Outcome:
+def compare(data: Data, per_class: int, n_draws: int) -> dict[str, float]:
     """Train all models on every draw; differences are taken within draws."""
     models = _models(data)
     losses: dict[str, list[float]] = {label: [] for label in models}
@@ -179,15 +179,13 @@ def _compare(data: Data, per_class: int, n_draws: int) -> Outcome:
     flat = np.array(losses[FLAT])
     differences = 100.0 * (np.array(losses[TAXONOMY]) - flat) / flat.mean()
     spread = float(np.std(differences, ddof=1)) if n_draws > 1 else float("nan")
-    return Outcome(
-        {
-            "difference": float(differences.mean()),
-            "standard_error": spread / np.sqrt(n_draws),
-            "won": float(np.sum(differences < 0.0)),
-            **{f"tree_loss of {label}": float(np.mean(found)) for label, found in losses.items()},
-            **{f"error of {label}": float(np.mean(found)) for label, found in errors.items()},
-        }
-    )
+    return {
+        "difference": float(differences.mean()),
+        "standard_error": spread / np.sqrt(n_draws),
+        "won": float(np.sum(differences < 0.0)),
+        **{f"tree_loss of {label}": float(np.mean(found)) for label, found in losses.items()},
+        **{f"error of {label}": float(np.mean(found)) for label, found in errors.items()},
+    }
 
 
 def _predict_test(

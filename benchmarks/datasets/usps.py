@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,13 +30,19 @@ def load(limit: int | None, part: str = "train") -> tuple[Floats, NDArray[np.int
     return arrays[f"X_{part}"][:limit] / 1000.0, arrays[f"y_{part}"][:limit].astype(np.int64)
 
 
-def cases(options: Options) -> Iterator[Case]:
-    """The paper's grid of lambda, then Crammer-Singer next to LinearSVC."""
-    X, y = load(options.size(quick=300))
+def make_problem(X: Floats, y: NDArray[np.int64]) -> Callable[[int | None], MulticlassProblem]:
+    """Makes the problem of the first so many images, or of all."""
 
     def problem(limit: int | None = None) -> MulticlassProblem:
         return MulticlassProblem(X[:limit], y[:limit], 10, fit_intercept=True)
 
+    return problem
+
+
+def cases(options: Options) -> Iterator[Case]:
+    """The paper's grid of lambda, then Crammer-Singer next to LinearSVC."""
+    X, y = load(options.size(quick=300))
+    problem = make_problem(X, y)
     for penalty, paper in FASOLE_PASSES.items():
         C = C_from_paper(penalty, len(y), "franc")
         names = options.of_ours(["auto", "fasole", "sdm"])
