@@ -84,6 +84,12 @@ def images(n_parts, size, n=5):
     return RNG.normal(size=(n, size, size)), Y
 
 
+def rings(n_nodes, n_features, n_labels, n=6):
+    edges = [(v, (v + 1) % n_nodes) for v in range(n_nodes)]
+    Y = [(np.arange(n_nodes) + k) % n_labels for k in range(n)]
+    return [(RNG.normal(size=(n_nodes, n_features)) + y[:, None], edges) for y in Y], Y
+
+
 def candidates(pairs, alignments):
     """Each second sequence beside a decoy."""
     X = [(first, [second, second[::-1] + second[:1]]) for first, second in pairs]
@@ -158,6 +164,7 @@ KINDS = {
     "performance": Kind(
         lambda **p: mm.PerformanceSVM(measure="f1", **p), examples(3, 2), examples(5, 2)
     ),
+    "graphs": Kind(mm.GraphLabeler, rings(4, 2, 3), rings(5, 3, 2)),
     "own": Kind(lambda **p: mm.StructuralSVM(Interval(), **p), intervals(2), intervals(3)),
 }
 #: Those with `partial_fit`, and what it is told of the classes.

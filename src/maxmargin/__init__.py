@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .core.formulation import Formulation as Formulation
     from .core.problem import Problem as Problem
     from .core.weight_constraints import WeightConstraints as WeightConstraints
+    from .estimators.graph import GraphLabeler as GraphLabeler
     from .estimators.matching import SetMatcher as SetMatcher
     from .estimators.path import RegularizationPath as RegularizationPath
     from .estimators.path import path as path
@@ -48,6 +49,10 @@ if TYPE_CHECKING:
     from .estimators.trees.tree import TreeLabeler as TreeLabeler
     from .features import ClassFeatures as ClassFeatures
     from .features import Taxonomy as Taxonomy
+    from .features.graphs import Graph as Graph
+    from .features.graphs import make_grid as make_grid
+    from .features.graphs import make_knn_graph as make_knn_graph
+    from .features.graphs import make_superpixel_graph as make_superpixel_graph
     from .persistence import load as load
     from .problems.general.assignment import AssignmentProblem as AssignmentProblem
     from .problems.general.candidates import CandidateProblem as CandidateProblem
@@ -67,6 +72,7 @@ _HOME = {
     "FactorTree": "problems.general.factor_tree",
     "Factors": "problems.general.factor_tree",
     "Formulation": "core.formulation",
+    "Graph": "features.graphs",
     "JointKernelProblem": "problems.general.joint_kernel",
     "LinearProgramProblem": "problems.general.linear_program",
     "Planes": "core.cutting_planes",
@@ -79,6 +85,9 @@ _HOME = {
     "WeightConstraints": "core.weight_constraints",
     "check_problem": "checking",
     "load": "persistence",
+    "make_grid": "features.graphs",
+    "make_knn_graph": "features.graphs",
+    "make_superpixel_graph": "features.graphs",
     "path": "estimators.path",
     "show_versions": "versions",
 }

@@ -192,6 +192,9 @@ class Result:
         How much of the gap is due to inference that is not exact: ``primal`` less the lowest
         objective by the outputs that the oracle found, without its bounds; at most the gap. Only
         tighter bounds make it smaller, the rest falls with more training. None without bounds.
+    proven_fraction : float or None
+        Fraction of the oracle calls that were proven to have found the best output, where inference
+        is not always exact and says so (graphs).
     history : list of Progress
         One record per outer iteration.
     state : SolverState or None
@@ -216,6 +219,7 @@ class Result:
     compile_seconds: float = 0.0
     relative_to_oracle: bool = False
     bound_gap: float | None = None
+    proven_fraction: float | None = None
     history: list[Progress] = field(default_factory=list)
     state: CheckpointedState | None = None
 
@@ -234,6 +238,9 @@ class Result:
             rows += [(name.replace("_", " "), _number(value))] if value is not None else []
         if self.bound_gap is not None:
             rows.append(("due to inference", _share(self.bound_gap, self.gap)))
+        if self.proven_fraction is not None:
+            share = f"{100 * self.proven_fraction:.3g} % of the oracle calls"
+            rows.append(("proven optimal", share))
         if self.relative_to_oracle:
             rows.append(("gap", "unknown: all is relative to the oracle, which is not exact"))
         elif self.gap is None:

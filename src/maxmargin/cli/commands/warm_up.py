@@ -218,12 +218,22 @@ def _matchings() -> Case:
     return TRAINING, list(X), [(np.arange(3) + k) % 3 for k in range(MANY)]
 
 
+def _graphs() -> Case:
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    ring = [(v, (v + 1) % 5) for v in range(5)]
+    X = [(rng.normal(size=(5, 4)), ring) for _ in range(MANY)]
+    return TRAINING, X, [(np.arange(5) + k) % 3 for k in range(MANY)]
+
+
 #: What each estimator is fitted to. (Kernels of `StructuralSVM` are those of problems of users.)
 MADE_UP: dict[str, Callable[[], Case]] = {
     "SequenceTagger": _tagged_words,
     "MulticlassSVM": _classes,
     "DependencyParser": _dependencies,
     "GrammarParser": _trees,
+    "GraphLabeler": _graphs,
     "MultilabelSVM": _label_sets,
     "OrdinalSVM": _classes,
     "HomologyRanker": _homologues,
