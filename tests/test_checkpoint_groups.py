@@ -145,12 +145,12 @@ def test_the_search_for_C_goes_on(tmp_path):
 def test_a_search_beside_another_training_is_refused_before_any_work(tmp_path):
     """Its last fit could not go on from that file."""
     X, y = words()
-    kept_path(tmp_path)
+    kept_path(tmp_path, Cs=[0.1, 2.0])
     before, seen = (tmp_path / "c").read_bytes(), []
     options = {"checkpoint": tmp_path / "c", "callbacks": [seen.append]}
     model = mm.SequenceTagger(**as_parameters(**options, resume=True, tol=1e-2, random_state=0))
     message = (
-        r"c: the checkpoint is of another training, with another C \(\[0.1, 1.0\] there, one of"
+        r"c: the checkpoint is of another training, with another C \(\[0.1, 2.0\] there, one of"
     )
     with pytest.raises(ValueError, match=message):
         mm.SearchCV(model, [0.1, 1.0], cv=2).fit(X, y)

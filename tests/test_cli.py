@@ -194,9 +194,14 @@ def test_features_beyond_the_training_set(classifier, folder, capsys):
     assert main(["predict", classifier, str(data)]) == 0
     printed = capsys.readouterr()
     assert len(printed.out.split()) == 2
-    assert "wide.svm: 1 features unknown to the model are left out" in printed.err
+    assert "wide.svm: features unknown to the model are left out (1 of them)" in printed.err
     data.write_text("3 1:0.5\n")
     assert main(["predict", classifier, str(data)]) == 0
+    assert "zero_based" not in capsys.readouterr().err
+    n_features = mm.load(classifier).n_features_in_
+    data.write_text(f"3 5:0.5 {n_features - 1}:1\n")  # as from 0, where the first column is 0
+    assert main(["predict", classifier, str(data)]) == 0
+    assert "write the file with zero_based=False" in capsys.readouterr().err
 
 
 def check_error(arguments, pattern, capsys, code=1):

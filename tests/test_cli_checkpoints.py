@@ -57,6 +57,24 @@ def test_training_goes_on_with_held_out_data(corpus_folder, capsys):
     assert summary() == expected_summary
 
 
+def test_a_better_unfinished_model_replaces_a_worse_one(corpus_folder):
+    def gap():
+        return mm.load("mine.mm").result_.relative_gap
+
+    train = [*TRAIN, *KEPT, "-o", "mine.mm"]
+    assert main([*train, "--max-passes", "4"]) == 3
+    before = gap()
+    assert main([*train, "--max-passes", "10", "--resume"]) == 3
+    assert gap() < before and not os.path.exists("mine.mm.partial")
+    before = gap()
+    assert main([*TRAIN, "-o", "mine.mm", "--max-passes", "15"]) == 3  # maybe of other data
+    assert gap() == before and mm.load("mine.mm.partial").result_.relative_gap < before
+    os.remove("kept")
+    os.remove("kept.1")
+    assert main([*train, "--max-passes", "2", "--resume"]) == 3
+    assert gap() == before and os.path.exists("mine.mm.partial-2")
+
+
 def test_wrong_use(corpus_folder, capsys):
     refused([*TRAIN, "-o", "m", "--resume"], "--resume requires --checkpoint", capsys, 2)
     alone = [*TRAIN, "-o", "m", "--checkpoint-every", "3"]

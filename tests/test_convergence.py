@@ -213,3 +213,12 @@ def test_an_online_solver_that_settles_above_the_target_has_not_converged():
         solver = make_solver("perceptron", certificate=True, max_passes=300, tol=1e-3)
         result = solver.solve(case.problem, Formulation(), C)
         assert result.status == "stalled" and not result.converged and result.relative_gap > 1e-3
+
+
+def test_what_a_checkpoint_refuses_is_not_recommended(tmp_path):
+    X, y = np.random.default_rng(1).normal(size=(60, 3)), np.arange(60) % 3
+    limits = {"C": 100.0, "tol": 1e-9, "max_passes": 2, "random_state": 0}
+    with pytest.warns(UserWarning, match=r"raise max_passes, or allow a larger gap$"):
+        mm.MulticlassSVM(**limits).fit(X, y)
+    with pytest.warns(UserWarning, match=r"raise max_passes and resume$"):
+        mm.MulticlassSVM(**limits, training={"checkpoint": tmp_path / "c"}).fit(X, y)

@@ -142,6 +142,9 @@ def test_labels_in_tables_that_y_lacks():
     X, y = sentences()
     with pytest.warns(UserWarning, match="costs of 'Q', which is not a label in y"):
         tagger(loss={("Q", "A"): 3.0}, max_passes=1, tol=None).fit(X, y)
+    named = [[{"A": "benign"}.get(label, label) for label in labels] for labels in y]
+    with pytest.warns(UserWarning, match=r"'bening', .* in y \(did you mean 'benign'\?\); labels"):
+        tagger(loss={("bening", "O"): 3.0}, max_passes=1, tol=None).fit(X, named)
     numbers = [[ord(label) for label in labels] for labels in y]
     with pytest.raises(ValueError, match=r"'65', of type str; the label of y is 65, of type int"):
         tagger(loss={("65", 79): 3.0}).fit(X, numbers)

@@ -278,7 +278,10 @@ def test_query_numbers(tmp_path):
         ("1 1:1 2", "expected index:value, found '2'"),
         ("1 1:x", "expected index:value, found '1:x'"),
         ("1 a:1", "expected index:value, found 'a:1'"),
-        ("1 0:1", "expected indices from 1, found '0:1'"),
+        (
+            "1 0:1",
+            "expected indices from 1, found '0:1' (scikit-learn's dump_svmlight_file needs zero",
+        ),
         ("1 9:1", "expected at most 4 features, found '9:1'"),
         ("1 2:1 1:1", "expected increasing indices, found '1:1' after 2"),
         ("1 2:1 2:1", "expected increasing indices"),

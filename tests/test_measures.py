@@ -299,6 +299,20 @@ def test_models_that_tell_no_rows_apart_warn():
         mm.PerformanceSVM(C=1e-3).fit(X, np.array(["b", "a"])[y])
 
 
+def test_a_common_word_that_is_positive_warns(recwarn):
+    """Words have an order that nobody has chosen; numbers and truth values say which is meant."""
+    X, y = rare(np.random.default_rng(0), fraction=0.1, distance=3.0)
+    words = np.where(y == 1, "fraud", "ok")
+    with pytest.warns(UserWarning, match="here 'ok' with 9.* train with y == 'fraud'"):
+        model = mm.PerformanceSVM(measure="f1").fit(X, words)
+    assert model.classes_[1] == "ok"
+    recwarn.clear()
+    for labels in (words == "fraud", words == "ok", np.where(y == 1, "spam", "ham")):
+        mm.PerformanceSVM(measure="f1").fit(X, labels)
+    mm.PerformanceSVM(measure="roc_auc").fit(X, words)
+    assert not [str(one.message) for one in recwarn if "positive class" in str(one.message)]
+
+
 @every_measure
 def test_every_measure_learns(name):
     X, y = breast_cancer()

@@ -87,8 +87,10 @@ def test_one_path_for_each_combination(monkeypatch):
 
     monkeypatch.setattr(search_cv, "path", counted)
     grid = {"slack": ["l1", "l2"], "C": [1.0, 0.01]}
-    mm.SearchCV(digits(), grid, cv=2).fit(X, Y)
-    assert calls == [("l1", [1.0, 0.01]), ("l2", [1.0, 0.01])] * 2
+    search = mm.SearchCV(digits(), grid, cv=2).fit(X, Y)
+    best = search.best_params_
+    folds = [("l1", [1.0, 0.01]), ("l2", [1.0, 0.01])] * 2
+    assert calls == [*folds, (best["slack"], sorted({0.01, best["C"]}))]
 
 
 @pytest.mark.parametrize(
@@ -251,7 +253,9 @@ def test_candidates_that_fail():
     with pytest.raises(ValueError, match="rescaling") as raised:
         mm.SearchCV(digits(), grid, cv=2, error_score="raise").fit(X, Y)
     assert "fits of the search" not in str(raised.value)
-    with pytest.raises(ValueError, match=r"all 2 fits of the search failed.*ValueError: rescaling"):
+    with pytest.raises(
+        ValueError, match=r"all 2 fits of the search failed.*ParameterError: rescaling"
+    ):
         mm.SearchCV(digits(rescaling="none such"), [0.1], cv=2).fit(X, Y)
 
     def fails(model, X, y):
@@ -371,3 +375,27 @@ def test_progress_is_quiet_unless_wanted(n_jobs, capsys):
         warnings.simplefilter("error")
         mm.SearchCV(digits(), 2, cv=2, n_jobs=n_jobs).fit(X, Y)
     assert capsys.readouterr() == ("", "")
+
+
+def test_the_refit_takes_the_path_that_the_folds_took():
+    """A fit from scratch finds others, for a rare class w = 0, that are as precise."""
+    rare = np.where(np.arange(240) % 12 == 0, 1, -1)
+    points = np.random.default_rng(0).normal(size=(240, 4)) + 0.8 * (rare > 0)[:, None]
+    for estimator, data, Cs in (
+        (mm.PerformanceSVM(measure="f1", random_state=0), (points, rare), [0.1, 1.0, 10.0]),
+        (digits(tol=0.1), (X, Y), [0.01, 0.1, 1.0]),
+    ):
+        search = mm.SearchCV(
+            estimator, {"C": Cs, "rescaling": ["margin"]}, cv=2, refit=lambda results: 1
+        ).fit(*data)
+        assert search.best_params_["C"] == Cs[1] == search.best_estimator_.C
+        on_path = mm.path(estimator, *data, Cs[:2]).at(Cs[1])
+        alone = clone(estimator).set_params(C=Cs[1]).fit(*data)
+        assert np.array_equal(search.coef_, on_path.coef_)
+        assert not np.array_equal(search.coef_, alone.coef_)
+        assert search.result_.state is None and search.result_.converged
+
+
+def test_the_last_fit_of_probabilities_is_calibrated():
+    search = mm.SearchCV(digits(probability=True), [0.01, 0.1], cv=2).fit(X, Y)
+    assert search.predict_proba(X[:2]).sum(axis=1) == pytest.approx(1.0)

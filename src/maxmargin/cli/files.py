@@ -153,14 +153,17 @@ def free_name(path: Path) -> Path:
     return next(name for name in names if not os.path.lexists(name))
 
 
-def reason_to_keep(output: str, estimator: Any, finished: bool) -> str | None:
+def reason_to_keep(
+    output: str, estimator: Any, finished: bool, resumed: bool = False
+) -> str | None:
     """Why the model that is there should stay: the new one is unfinished, or no match for it."""
     from ..persistence import peek
 
     if not _has_content(output):
         return None
     if not finished:
-        return "the new model has not reached its precision"
+        unfinished = "the new model has not reached its precision"
+        return None if resumed and _is_improved(output, estimator) else unfinished
     try:
         name, certified = peek(output)
     except (OSError, ValueError):
@@ -170,6 +173,19 @@ def reason_to_keep(output: str, estimator: Any, finished: bool) -> str | None:
     if certified and estimator.result_.gap is None:
         return "it is certified, and the new one is not"
     return None
+
+
+def _is_improved(output: str, estimator: Any) -> bool:
+    """Whether a model of the same kind and C is there, unfinished, with a larger gap."""
+    try:
+        old, _ = load_model(output)
+    except (OSError, ValueError):
+        return False
+    before, now = getattr(old, "result_", None), estimator.result_.relative_gap
+    if type(old) is not type(estimator) or old.C != estimator.C or before is None:
+        return False
+    gap = before.relative_gap
+    return not before.converged and gap is not None and now is not None and now < gap
 
 
 def model_path(output: str, keeps: bool) -> str:

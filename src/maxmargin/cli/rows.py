@@ -12,7 +12,7 @@ from ..formats.opening import Source
 from ..formats.recognising import Kind
 from ..formats.svmlight import line_of_example
 from ..utils.warn import warn_user
-from .files import Model, check_kind, check_several_labels, open_input
+from .files import Chunk, Model, check_kind, check_several_labels, open_input
 from .tasks import Task
 
 __all__ = [
@@ -75,6 +75,12 @@ def read_rows(
     unknown = len(np.unique(X.indices[X.indices >= width]))
     if unknown:
         warn_user(f"{source}: features unknown to the model are left out ({unknown} of them)")
+    if X.shape[1] == width - 1 and not isinstance(source, Chunk):
+        warn_user(
+            f"{source}: the largest index is {width - 1}, and the model has {width} features. If "
+            "indices count from 0, which scikit-learn's dump_svmlight_file does by default, write "
+            "the file with zero_based=False: all features are shifted here"
+        )
     if X.shape[1] < width:
         X.resize(X.shape[0], width)
     return data._replace(X=X[:, :width])

@@ -338,7 +338,8 @@ def save_and_report(
         result = estimator.result_
         why = None
         if not arguments.force:
-            why = reason_to_keep(arguments.output, estimator, is_finished(result))
+            resumed = bool(getattr(arguments, "resume", False))
+            why = reason_to_keep(arguments.output, estimator, is_finished(result), resumed)
         wanted = model_path(arguments.output, why is not None)
         path, error = save_somewhere(estimator, extra, wanted)
     return _report(arguments, signals, result, path, error, why)

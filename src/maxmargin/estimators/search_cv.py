@@ -77,8 +77,8 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
         Processes that train folds and combinations of parameters at the same time. Ctrl-C then
         always raises KeyboardInterrupt.
     refit : bool, str or callable, default=True
-        Train on all data with the best parameters at the end. A callable gets ``cv_results_`` and
-        returns the index of the candidate to take.
+        Train on all data with the best parameters at the end, along a path up to the best C, as in
+        the folds. A callable gets ``cv_results_`` and returns the index of the candidate to take.
     verbose : int, default=0
         1 shows which fold and C is trained, and the time left; 2 every iteration.
     error_score : "raise" or float, default=np.nan
@@ -93,7 +93,8 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
 
     Each candidate is trained by itself where there is no path of C: with an online solver, with
     ``slack="none"``, with partially labelled data, and with ``probability=True`` if there is a
-    ``scoring``, which may need probabilities.
+    ``scoring``, which may need probabilities. With ``probability=True`` the last training, on all
+    data, is a fit with the best C alone.
 
     Methods and fitted attributes of the best estimator are those of the search, too:
     ``search.predict_k(X, 3)``, ``search.save("model")``, ``search.classes_``.
@@ -202,8 +203,7 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
             elif self.refit:
                 loop.begin(f"best {_described(self.best_params_)}, all data")
                 began = time.perf_counter()
-                chosen = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
-                self.best_estimator_ = chosen.fit(X, y, **fit_params)
+                self.best_estimator_ = self._refit(candidates, X, y, fit_params)
                 self.refit_time_ = time.perf_counter() - began
         return self
 
@@ -254,12 +254,15 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
             return
         check_location(checkpoint)
         found = identity_at(checkpoint) if options.resume else None
-        Cs = sorted({float(params.get("C", self.estimator.C)) for params in candidates})
-        if found is not None and found.get("C") not in [repr(C) for C in Cs]:
+        if found is None:
+            return
+        kept = {repr(float(params.get("C", self.estimator.C))) for params in candidates}
+        kept |= {repr(_path_to(params, candidates)) for params in candidates if "C" in params}
+        if found.get("C") not in kept:
             raise ValueError(
                 f"{checkpoint}: the checkpoint is of another training, with another C "
-                f"({found.get('C')} there, one of {Cs} here); a search keeps its last fit there, "
-                "so choose another file name, or remove the file"
+                f"({found.get('C')} there, one of {', '.join(sorted(kept))} here); a search keeps "
+                "its last fit there, so choose another file name, or remove the file"
             )
 
     # ----- what else fit is given -----------------------------------------------------------------
@@ -531,6 +534,23 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
             return  # several metrics, and none of them chooses
         self.best_params_: dict[str, Any] = candidates[self.best_index_]
 
+    def _refit(
+        self, candidates: list[dict[str, Any]], X: Any, y: Any, fit_params: dict[str, Any]
+    ) -> Any:
+        """Train on all data with the best parameters, along the path of C that the folds took.
+
+        Of all weights within the precision, a fit from scratch may find others.
+        """
+        chosen = self._made(self.best_params_)
+        # A path is not calibrated.
+        if "C" in self.best_params_ and not getattr(chosen, "probability", False):
+            try:
+                Cs = _path_to(self.best_params_, candidates)
+                return path(chosen, X, y, Cs, **fit_params)._fitted
+            except NoPathError:
+                pass
+        return chosen.fit(X, y, **fit_params)
+
     # ----- the best estimator ---------------------------------------------------------------------
 
     def score(self, X: Any, y: Any = None, **params: Any) -> float:
@@ -594,12 +614,22 @@ def _is_passed(estimator: Any, name: str) -> bool:
 
 
 def _groups(candidates: list[dict[str, Any]]) -> list[list[int]]:
-    """Numbers of the candidates that differ in C alone: all else are the same objects."""
+    """Numbers of the candidates that differ in C alone."""
     groups: dict[Any, list[int]] = {}
     for i, params in enumerate(candidates):
-        rest = tuple((name, id(value)) for name, value in params.items() if name != "C")
-        groups.setdefault(("C" in params, rest), []).append(i)
+        groups.setdefault(_rest(params), []).append(i)
     return list(groups.values())
+
+
+def _rest(params: dict[str, Any]) -> tuple[Any, ...]:
+    """What candidates that differ in C alone have in common: all else are the same objects."""
+    return "C" in params, tuple((name, id(value)) for name, value in params.items() if name != "C")
+
+
+def _path_to(params: dict[str, Any], candidates: list[dict[str, Any]]) -> list[float]:
+    """The values of C up to that of a candidate, of those that differ from it in C alone."""
+    same = (other for other in candidates if _rest(other) == _rest(params))
+    return sorted({float(other["C"]) for other in same if other["C"] <= params["C"]})
 
 
 def _in_order(groups: list[list[int]], found: Sequence[list[_Trial]]) -> list[_Trial]:

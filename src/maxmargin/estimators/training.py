@@ -485,10 +485,13 @@ def _warn_unless_converged(result: Result, solver: Solver, where: str = "") -> N
     )
     if result.bound_gap is not None:
         reached += f", {result.bound_gap:.4g} of it due to inference,"
+    # The checkpoint would refuse another precision.
+    resumes = getattr(solver, "checkpoint", None) is not None and limit is not None and not where
+    remedies = [f"{advice} and resume"] if resumes else [advice, "allow a larger gap"]
     from sklearn.exceptions import ConvergenceWarning
 
     warn_user(
         f"{where}{ended} with {reached} before {asked} was met; "
-        + (f"{advice}, or allow a larger gap" if advice else "allow a larger gap"),
+        + ", or ".join(filter(None, remedies)),
         ConvergenceWarning,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -94,6 +95,30 @@ class TrainingOptions:
         return state
 
 
+def _no_option(owner: str, name: Any) -> str:
+    """What is wrong about an option that does not exist."""
+    return (
+        f"{owner} has no option {name!r:.60}; its options are "
+        f"{', '.join(TrainingOptions.__dataclass_fields__)}. Parameters of the estimator, such as "
+        "max_time, max_passes, tol and n_jobs, are given to the estimator itself"
+    )
+
+
+_set_fields = TrainingOptions.__init__
+
+
+@functools.wraps(_set_fields)
+def _init(self: TrainingOptions, **given: Any) -> None:
+    """Name the options where one of them does not exist."""
+    unknown = [name for name in given if name not in TrainingOptions.__dataclass_fields__]
+    if unknown:
+        raise TypeError(_no_option("TrainingOptions", unknown[0]))
+    _set_fields(self, **given)
+
+
+TrainingOptions.__init__ = _init  # type: ignore[method-assign]
+
+
 def training_options(given: Any, **changes: Any) -> TrainingOptions:
     """The options out of what an estimator has as ``training``, some of them changed."""
     if given is None:
@@ -105,9 +130,7 @@ def training_options(given: Any, **changes: Any) -> TrainingOptions:
     known = TrainingOptions.__dataclass_fields__
     unknown = [name for name in (*given, *changes) if name not in known]
     if unknown:
-        raise ValueError(
-            f"training has no option {unknown[0]!r:.60}; its options are {', '.join(known)}"
-        )
+        raise ValueError(_no_option("training", unknown[0]))
     return TrainingOptions(**{**given, **changes})
 
 

@@ -80,7 +80,8 @@ def read_svmlight(
     """Read an svmlight file, plain or compressed (``.gz``, ``.xz``, ``.bz2``).
 
     Indices count from 1, always: guessing from the smallest index found would shift the features
-    of a file that happens not to use the first one.
+    of a file that happens not to use the first one. scikit-learn's ``dump_svmlight_file`` writes
+    such files with ``zero_based=False``.
 
     Parameters
     ----------
@@ -377,7 +378,10 @@ def append_pairs(
         if index is None:
             raise BadLine(f"expected indices from 1 to {LARGEST_INDEX}, found {pair!r:.60}")
         if index < 1:
-            raise BadLine(f"expected indices from 1, found {pair!r:.60}")
+            raise BadLine(
+                f"expected indices from 1, found {pair!r:.60} (scikit-learn's dump_svmlight_file "
+                "needs zero_based=False)"
+            )
         if n_features is not None and index > n_features:
             raise BadLine(f"expected at most {n_features} features, found {pair!r:.60}")
         if index <= previous:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -154,8 +155,10 @@ def _pairs(
         else:
             found.append(((number[true], number[predicted]), cost))
     if unknown and are_all:  # no error: a fold may lack a label
+        near = difflib.get_close_matches(str(unknown[0]), list(texts), n=1)
+        meant = f" (did you mean {texts[near[0]]!r:.40}?)" if near else ""
         warn_user(
-            f"loss has costs of {unknown[0]!r:.40}, which is not a label in y; labels are "
+            f"loss has costs of {unknown[0]!r:.40}, which is not a label in y{meant}; labels are "
             f"{_shown(labels)}"
         )
     return found

@@ -56,7 +56,8 @@ saved. With --dev it also holds the best weights so far.
 
 Ctrl-C (or SIGTERM) stops training and saves the best model so far; a second one stops at once and
 saves nothing. An existing model is replaced only by a model of the same kind that has reached its
-precision (--tol, --epsilon) and has a certificate if the old one has, or with --force. Otherwise
+precision (--tol, --epsilon) and has a certificate if the old one has; with --resume also if the old
+one, of the same C, had not reached its precision and has a larger gap; or with --force. Otherwise
 the new model is saved beside it, with .partial appended to its name.
 
 {EXIT_CODES}"""

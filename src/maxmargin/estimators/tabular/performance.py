@@ -14,7 +14,7 @@ from ...problems.measures.problem import MeasureProblem
 from ...utils.defaults import MEASURE_TOL
 from ...utils.schema import Count, Labels, Names
 from ...utils.sklearn_bases import Classifier
-from ...utils.types import Bools, Floats
+from ...utils.types import Bools, Floats, Ints
 from ...utils.warn import warn_user
 from ..abilities.explanation import Explanation, explain_whole, one_row
 from ..abilities.kernels import FittedKernel, KernelModel, KernelParameters, check_no_kernel
@@ -157,7 +157,9 @@ class PerformanceSVM(KernelParameters, Classifier, TabularEstimator):
         X : array or sparse matrix of shape (n_rows, n_features)
             Inputs.
         y : array of shape (n_rows,)
-            Classes: two different values of any type that can be sorted.
+            Classes: two different values of any type that can be sorted. The larger one is
+            positive; ``y == "fraud"`` makes "fraud" positive of "fraud" and "ok". Where the
+            positive class is a word and the more frequent one, `fit` warns.
         sample_weight : array of shape (n_rows,), optional
             What rows count, with "error" (weighted errors) and "roc_auc" (pairs count the product
             of their rows' weights). Other measures count rows, and refuse weights that are not all
@@ -199,6 +201,7 @@ class PerformanceSVM(KernelParameters, Classifier, TabularEstimator):
         self._has_intercept = bool(self.fit_intercept and measure.has_intercept)
         X, self._kernel = FittedKernel.fit(self, canonical(X), y)
         labels = np.where(y == self.classes_[1], 1, -1)
+        self._warn_if_common(labels)
         data = (X, labels, measure, weights, self._has_intercept)
 
         def problem() -> MeasureProblem:
@@ -213,6 +216,17 @@ class PerformanceSVM(KernelParameters, Classifier, TabularEstimator):
             np.array([total]),
             finish=lambda problem: self._warn_if_degenerate(problem, measure),
         )
+
+    def _warn_if_common(self, labels: Ints) -> None:
+        """Warn where the order of words, not a choice, has made the common class positive."""
+        rare, positive = self.classes_.tolist()
+        share = float(np.mean(labels > 0))
+        if isinstance(positive, str) and share > 0.5 and self.measure not in ("error", "roc_auc"):
+            warn_user(
+                f"measure={self.measure!r} is of the positive class, here {positive!r:.40} with "
+                f"{share:.0%} of the rows: the larger of the two values of y. If {rare!r:.40} is "
+                f"meant, train with y == {rare!r:.40}, which makes it positive"
+            )
 
     def _warn_if_degenerate(self, problem: Any, measure: Measure) -> None:
         """Warn where all training rows are predicted alike."""
