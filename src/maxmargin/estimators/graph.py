@@ -108,9 +108,9 @@ class GraphLabeler(MaxMarginEstimator):
     -----
     Labels of graphs with cycles cannot always be proven to be the best. What a search has not
     excluded is bounded, and the duality gap is that of the bounds: it is true in any case, and
-    ``result_.bound_gap`` is the part of it that is due to inference. Slack rescaling, and the square
-    root of the loss that squared slacks take by default, are searched for through the same oracle
-    and have loose bounds: use ``rescaling="margin"``, and ``sqrt_loss=False`` with
+    ``result_.bound_gap`` is the part of it that is due to inference. Slack rescaling, and the
+    square root of the loss that squared slacks take by default, are searched for through the same
+    oracle and have loose bounds: use ``rescaling="margin"``, and ``sqrt_loss=False`` with
     ``slack="l2"``. Searches begin with the messages of the last one of their graph, which a
     checkpoint does not keep: where inference is not exact, a training that is resumed may end with
     other weights, and as true a certificate.
