@@ -181,6 +181,8 @@ def grammars(rng: Rng, n: int) -> Drawn:
 class TableProblem(mm.Problem):
     """A user's own problem: x is a table of joint features with losses, an output a row."""
 
+    rescalings = ("margin", "slack", "none")
+
     def joint_feature(self, x: Any, y: int) -> Any:
         """Row of the table."""
         return x[0][y]

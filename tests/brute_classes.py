@@ -74,6 +74,8 @@ class PythonClasses(Problem):
     are all entries of both psi: those of the truth cancel only when added up.
     """
 
+    rescalings = ("margin", "slack", "none")
+
     def __init__(self, costs, n_inputs, form="dict"):
         self.costs, self.form = np.asarray(costs, float), form
         self.n_features = n_inputs * len(costs) + 1

@@ -220,7 +220,9 @@ class Signs(mm.Problem):
         return y * x
 
     def loss(self, y, y_hat):
-        if self.fault == "negative loss" and x_is(self, 2, y):
+        if self.fault == "gold loss" and x_is(self, 2, y):
+            return 1.0
+        if self.fault == "negative loss" and x_is(self, 2, y) and y_hat is not y:
             return -1.0
         return float(y != y_hat)
 
@@ -247,12 +249,24 @@ def test_negative_loss_names_the_example():
         mm.StructuralSVM(Signs("negative loss"), random_state=0).fit(X, Y_signs)
 
 
-def test_oracle_worse_than_the_truth_is_warned_of():
+def test_a_gold_output_with_a_loss_is_named():
+    Y_signs = [Label(1), Label(-1), Label(1), Label(-1)]
+    with pytest.raises(ValueError, match=r"loss\(y, y\) is 1\.0 for example 2; it must be 0"):
+        mm.StructuralSVM(Signs("gold loss"), random_state=0).fit(X, Y_signs)
+
+
+@pytest.mark.parametrize("options", [{"tol": None, "max_passes": 20}, {}])
+@pytest.mark.parametrize("solver", ["auto", "one_slack"])
+def test_oracle_worse_than_the_truth_certifies_nothing(solver, options):
     points = np.array([[5.0, 0.0], [-5.0, 0.5], [6.0, 0.0]])
+    model = mm.StructuralSVM(
+        Signs("worse than the gold output"), C=10.0, solver=solver, random_state=0, **options
+    )
     with pytest.warns(UserWarning, match=r"example \d .* worse than the gold output"):
-        mm.StructuralSVM(
-            Signs("worse than the gold output"), C=10.0, tol=None, max_passes=20, random_state=0
-        ).fit(points, [1, -1, 1])
+        model.fit(points, [1, -1, 1])
+    result = model.result_
+    assert not result.converged and result.status == "inexact oracle"
+    assert result.gap is None and result.relative_gap is None
 
 
 class Stretches(mm.Problem):
@@ -277,17 +291,54 @@ class Stretches(mm.Problem):
         return max(self.outputs(x), key=lambda z: w @ self.joint_feature(x, z))
 
 
-@pytest.mark.parametrize("solver", ["auto", "bcfw", "n_slack", "one_slack"])
-def test_a_certificate_that_is_none_is_not_passed_off_as_one(solver):
+class Claiming(Stretches):
+    """It declares a rescaling that its search does not know."""
+
+    rescalings = ("margin", "slack")
+
+
+def bright_stretches():
     rng = np.random.default_rng(0)
     places = [(int(s), int(s) + 4) for s in rng.integers(0, 8, size=30)]
     signals = [rng.normal(size=12) for _ in places]
     for signal, (start, stop) in zip(signals, places, strict=True):
         signal[start:stop] += 3.0
-    model = mm.StructuralSVM(Stretches(), rescaling="slack", solver=solver, random_state=0)
+    return signals, places
+
+
+@pytest.mark.parametrize("solver", ["auto", "bcfw", "n_slack", "one_slack"])
+def test_a_certificate_that_is_none_is_not_passed_off_as_one(solver):
+    model = mm.StructuralSVM(Claiming(), rescaling="slack", solver=solver, random_state=0)
     with pytest.warns(UserWarning, match="exceeds the primal value .* not a certificate"):
-        model.fit(signals, places)
-    assert not model.result_.converged and model.result_.status == "inexact oracle"
+        model.fit(*bright_stretches())
+    result = model.result_
+    assert not result.converged and result.status == "inexact oracle" and result.gap is None
+
+
+def test_slack_rescaling_of_a_search_that_knows_margins_only_is_true():
+    signals, places = bright_stretches()
+    result = (
+        mm.StructuralSVM(Stretches(), rescaling="slack", max_passes=30).fit(signals, places).result_
+    )
+    problem, slacks = Stretches(), []
+    for x, y in zip(signals, places, strict=True):
+        psi = problem.joint_feature(x, y)
+        slacks.append(
+            max(
+                problem.loss(y, z) * (1.0 - result.w @ (psi - problem.joint_feature(x, z)))
+                for z in problem.outputs(x)
+            )
+        )
+    true = 0.5 * result.w @ result.w + sum(slacks)
+    assert 0.0 <= result.dual <= true <= result.primal * (1.0 + 1e-9)
+    assert result.gap >= 0.0
+
+
+def test_check_problem_tests_every_rescaling_that_is_declared():
+    signals, places = bright_stretches()
+    mm.check_problem(Stretches().bind(signals, places), outputs=Stretches().outputs)
+    with pytest.raises(ValueError, match=r"slack oracle's candidate .* does not find the best"):
+        mm.check_problem(Claiming().bind(signals, places))
 
 
 def test_structural_input():

@@ -23,6 +23,7 @@ CALLS = {
 class Costed(mm.Problem):
     """Four classes that cost more or less to mistake for each other."""
 
+    rescalings = ("margin", "slack", "none")
     n_features = K * N_INPUTS
 
     def joint_feature(self, x, y):
@@ -289,7 +290,8 @@ def test_an_oracle_above_all_outputs_is_named():
             {"oracle": lambda self, *args, **options: _twice(Rows.oracle(self, *args, **options))},
             outputs=lambda x: range(K),
         )
-    made(Costed, double | {"most_violated": search_for(lambda s, y, g: 2.0 * COSTS[y] + g)})
+    double["most_violated"] = search_for(lambda s, y, g: 2.0 * COSTS[y] + g)
+    made(Costed, double, rescalings="margin")
 
 
 def _twice(planes):

@@ -91,7 +91,11 @@ def test_methods_that_return_nonsense(methods, message):
             {"loss": lambda self, y, z: -1.0 * (y != z)},
             r"loss -1\.0 for example \d; losses must be",
         ),
-        ({"loss": lambda self, y, z: np.nan}, r"loss nan for example \d; losses must be finite"),
+        (
+            {"loss": lambda self, y, z: np.nan if y != z else 0.0},
+            r"loss nan for example \d; losses must be finite",
+        ),
+        ({"loss": lambda self, y, z: np.nan}, r"loss\(y, y\) is nan for example 0; it must be 0"),
         ({"loss_unit": 2.0}, r"loss 1 for example \d, which is not a multiple of .* loss_unit 2"),
         ({"loss_unit": -1.0}, r"loss_unit must be a finite number >= 0, got -1\.0"),
         ({"loss_unit": np.nan}, r"loss_unit must be a finite number >= 0, got nan"),

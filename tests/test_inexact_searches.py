@@ -35,6 +35,7 @@ CERTIFIED = [
 class Listed(Problem):
     """Examples whose outputs are listed, as losses and feature differences; the first is true."""
 
+    rescalings = ("margin", "slack", "none")
     n_features = D
 
     def __init__(self, rng, n=6, K=5, unit=0.0):

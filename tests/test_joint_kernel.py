@@ -311,8 +311,16 @@ def test_values_that_are_none(kernel, message):
 @pytest.mark.parametrize(
     ("methods", "error", "message"),
     [
-        ({"loss": lambda self, y, z: -1.0}, ValueError, r"is -1\.0 for example \d+ and the output"),
-        ({"loss": lambda self, y, z: np.nan}, ValueError, r"is nan for example \d+ and the output"),
+        (
+            {"loss": lambda self, y, z: -1.0 * (y != z)},
+            ValueError,
+            r"is -1\.0 for example \d+ and the output",
+        ),
+        (
+            {"loss": lambda self, y, z: np.nan if y != z else 0.0},
+            ValueError,
+            r"is nan for example \d+ and the output",
+        ),
         ({"argmax": lambda self, x, value: None}, ValueError, r"argmax returned None for example"),
         ({"outputs": lambda self, x: []}, ValueError, r"outputs\(x\) lists nothing for the input"),
         (

@@ -30,6 +30,7 @@ class Grids(mm.Problem):
     is loose where rows and columns disagree; the better one of the two labellings is the candidate.
     """
 
+    rescalings = ("margin", "slack", "none")
     n_features = 4 + 2 * 4
 
     def __init__(self, n=5, seed=0):

@@ -26,6 +26,7 @@ K, D = 3, 2
 class Classes(Problem):
     """Three classes in plain Python, right in every respect."""
 
+    rescalings = ("margin", "slack", "none")
     n_features = K * D
 
     def joint_feature(self, x, y):
@@ -427,7 +428,10 @@ def test_negative_hinges_do_not_lower_the_primal_value(solver):
     ]
     assert min(slacks) == 0.0
     assert result.primal == pytest.approx(0.5 * result.w @ result.w + 0.1 * sum(slacks))
-    assert result.converged
+    if make_solver(solver).certified:
+        assert result.status == "inexact oracle" and result.gap is None and not result.converged
+    else:
+        assert result.converged
 
 
 def test_the_warning_comes_once():

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .core.cutting_planes import Planes, entries, split_bounds, validate_bounds, validate_planes
-from .core.formulation import Formulation, Rescaling
+from .core.formulation import RESCALINGS, Formulation, Rescaling
 from .core.problem import Problem
 from .search.margin_search import search_of
 from .utils.types import Floats
@@ -23,7 +23,7 @@ def check_problem(
     *,
     outputs: Callable[[Any], Iterable[Any]] | None = None,
     candidates: Callable[[Any, np.random.Generator], Any] | None = None,
-    rescalings: Sequence[Rescaling] = ("margin",),
+    rescalings: Sequence[Rescaling] | None = None,
     n_weights: int = 3,
     max_examples: int = 20,
     random_state: int = 0,
@@ -50,8 +50,8 @@ def check_problem(
         ``outputs(x)`` lists every output of ``x``; enables the exhaustive checks.
     candidates : callable, optional
         ``candidates(x, rng)`` draws a random output of ``x``.
-    rescalings : sequence of str
-        Rescalings to test.
+    rescalings : sequence of str, optional
+        Rescalings to test; by default those that the problem declares in ``rescalings``.
     n_weights : int
         Number of weight vectors, the zero vector included.
     max_examples : int
@@ -71,7 +71,9 @@ def check_problem(
     for name, function in (("outputs", outputs), ("candidates", candidates)):
         if function is not None and not callable(function):
             raise ValueError(f"{name} must be a function of an input, got {function!r:.60}")
-    if isinstance(rescalings, str):
+    if rescalings is None:
+        rescalings = getattr(problem, "rescalings", RESCALINGS)
+    elif isinstance(rescalings, str):
         rescalings = cast(Sequence[Rescaling], (rescalings,))
     rng = np.random.default_rng(random_state)
     n = min(problem.n_examples, max_examples)

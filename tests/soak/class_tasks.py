@@ -177,6 +177,8 @@ def taxonomy(rng):
 class TableProblem(mm.Problem):
     """x is a table of joint features and one of losses; an output is a row."""
 
+    rescalings = ("margin", "slack", "none")
+
     def __init__(self, n_features, form):
         self.n_features = n_features
         self.form = form

@@ -40,6 +40,7 @@ from .weight_constraints import WeightConstraints
 __all__ = ["C_from_paper", "C_to_paper", "Formulation"]
 
 Rescaling = Literal["margin", "slack", "none"]
+RESCALINGS: tuple[Rescaling, ...] = ("margin", "slack", "none")
 Slack = Literal["l1", "l2", "none"]
 Convention = Literal["joachims", "tsochantaridis", "franc", "chang_yih"]
 

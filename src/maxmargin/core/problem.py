@@ -19,8 +19,8 @@ tests either kind. A problem that can search for more than one output at a time 
 
 A search that is not exact says so: by bounds on what it may have missed
 (``planes.with_bounds(bounds)``), with which certificates stay true, or else by ``exact = False``.
-One that knows margin rescaling only says ``rescalings = ("margin",)``, and serves slack rescaling
-all the same (see `search.margin_search`).
+One that knows margin rescaling only, as is assumed of a search that declares nothing else, serves
+slack rescaling all the same (see `search.margin_search`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ..utils.types import Floats, Ints
 from .cutting_planes import BoundedPlanes, Planes, difference, split_bounds, stack
 from .formulation import Formulation, Rescaling
 
-__all__ = ["BoundedPlanes", "Planes", "Problem", "raise_for_example"]
+__all__ = ["BoundedPlanes", "Planes", "Problem", "loss_value", "raise_for_example"]
 
 LARGE = 2.0**40  # times weights, makes any loss small; a power of two, so that nothing is rounded
 
@@ -57,9 +57,11 @@ class Problem:
     exact : bool
         Whether the oracle finds the most violated outputs. Set it to False where it may miss them
         and gives no bounds: results are then relative to the oracle, and have no gap.
-    rescalings : tuple of str
-        What the oracle can be asked for. With ``("margin",)`` alone, slack rescaling is searched
-        for through the margin oracle, with bounds where that does not tell.
+    rescalings : tuple of str, default=("margin",)
+        Rescalings for which the oracle finds the most violated output. With ``("margin",)`` alone,
+        slack rescaling is searched for through the margin oracle, with bounds where that is not
+        exact, and "none" is refused. A search that uses its argument ``rescaling`` declares them:
+        ``rescalings = ("margin", "slack")``; `check_problem` tests each.
     loss_unit : float
         All losses are multiples of it; 0 if they may have any value. It makes the bounds of such
         a search tighter.
@@ -90,7 +92,7 @@ class Problem:
     #: Native problems build valid planes by construction; those of a user are checked in training.
     trusted: bool = False
     exact: bool = True
-    rescalings: tuple[Rescaling, ...] = ("margin", "slack", "none")
+    rescalings: tuple[Rescaling, ...] = ("margin",)
     loss_unit: float = 0.0
     #: Whether ``oracle`` may be called by several threads at once, and releases the GIL.
     in_threads: bool = False
@@ -131,9 +133,8 @@ class Problem:
     def most_violated(self, x: Any, y: Any, w: Floats, rescaling: Rescaling) -> Any:
         """``argmax_y`` of what the rescaling asks for; see `oracle`.
 
-        With margin rescaling that is ``loss(y) + <w, psi(x, y)>``. An oracle that serves one
-        rescaling only should refuse the others, or declare ``rescalings``: an output that is not
-        the most violated one makes certificates wrong.
+        With margin rescaling that is ``loss(y) + <w, psi(x, y)>``. It is called with the
+        rescalings that the class declares in ``rescalings``, by default margin rescaling alone.
         """
         raise NotImplementedError(
             f"{type(self).__name__} must define most_violated(x, y, w, rescaling)"
@@ -182,7 +183,7 @@ class Problem:
             try:
                 x, y = self.X[i], self.Y[i]
                 candidate = self.most_violated(x, y, w, rescaling)
-                losses[row] = _number(self.loss(y, candidate), int(i))
+                losses[row] = loss_value(self.loss(y, candidate), int(i))
                 rows.append(difference(self.joint_feature(x, y), self.joint_feature(x, candidate)))
             except Exception as error:
                 raise_for_example(error, int(i))
@@ -280,7 +281,7 @@ def raise_for_example(error: Exception, i: int) -> NoReturn:
     raise error
 
 
-def _number(loss: Any, i: int) -> float:
+def loss_value(loss: Any, i: int) -> float:
     """What ``loss`` has returned for an example."""
     try:
         return float(loss)

@@ -162,8 +162,9 @@ class Result:
         "callback", "rounding" (the gap is as small as floating-point numbers allow, and that is
         more than was asked for), "stalled" (neither bound moved any more), "loose bounds" (the
         candidates found would do, but the oracle's bounds on others leave a larger gap, which is
-        ``bound_gap``, and do not get tighter), "inexact oracle" (the dual value exceeds the primal
-        one), "cluster lost" (nobody was left to ask) or "compacted" (the weights are those of
+        ``bound_gap``, and do not get tighter), "inexact oracle" (the oracle missed an output: its
+        candidate was worse than the gold output, or the dual value exceeds the primal one),
+        "cluster lost" (nobody was left to ask) or "compacted" (the weights are those of
         ``estimator.compact``).
     n_passes : float
         Oracle calls divided by the number of examples.
@@ -185,9 +186,9 @@ class Result:
     compile_seconds : float
         Time of compiling kernels on the way, or of reading them from the cache.
     relative_to_oracle : bool
-        Whether the problem's search may miss the most violated outputs and gave no bounds. The
-        primal value is then that of what it found, convergence is judged by it, and the gaps are
-        None.
+        Whether the problem's search gave no bounds and may miss the most violated outputs (then
+        convergence is judged by what it found), or was seen to (``status`` is "inexact oracle").
+        The primal value is that of what it found, and the gaps are None.
     bound_gap : float or None
         How much of the gap is due to inference that is not exact: ``primal`` less the lowest
         objective by the outputs that the oracle found, without its bounds; at most the gap. Only

@@ -91,6 +91,8 @@ class Oracle:
         Upper bounds on the largest violations, by each example's latest answer to `call` or
         `call_features`; None as long as no answer had any. Of an exact answer without one the
         candidate's own value is the bound, here -inf.
+    missed : bool
+        Whether a candidate was worse than the gold output, so that no gap is a certificate.
     region : FeasibleSet or None
         Where the weights may be, if there are constraints.
     threads : Threads or None
@@ -128,6 +130,7 @@ class Oracle:
         self.seconds = 0.0
         self.exact = bool(getattr(problem, "exact", True))
         self.bounds: Floats | None = None
+        self.missed = False
         # Native problems build valid planes by construction; those of a user are checked.
         self.trusted = bool(getattr(problem, "trusted", False))
         # Without rescaling the given output is no candidate, and negative values are right.
@@ -329,7 +332,7 @@ class Oracle:
             return
         worst = int(np.argmin(values))
         if values[worst] < WORSE:
-            self._compares = False
+            self._compares, self.missed = False, True
             warn_user(
                 f"the oracle's candidate for example {examples[worst]} has value "
                 f"{values[worst]:.4g}, worse than the gold output (0): the oracle is not exact and "

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.cutting_planes import Planes
-from ..core.formulation import Rescaling
+from ..core.formulation import RESCALINGS, Rescaling
 from ..core.problem import Problem
 from ..search.limits import as_examples, as_weights
 from ..search.modes import SearchMode
@@ -89,6 +89,7 @@ class PackedProblem(Problem):
     """
 
     trusted = True
+    rescalings = RESCALINGS
     n_features: int
 
     @property

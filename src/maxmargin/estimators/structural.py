@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.problem import Problem, raise_for_example
+from ..core.problem import Problem, loss_value, raise_for_example
 from ..core.weight_constraints import WeightConstraints
 from ..features.containers import as_list
 from ..utils.sparse_format import check_sparse
@@ -109,6 +109,7 @@ class StructuralSVM(MaxMarginEstimator, _OwnProblem):
                 f"{type(bound).__name__} has {bound.n_examples} examples already, but X has "
                 f"{len(X)}; use a problem that takes its examples from bind(X, Y)"
             )
+        _check_gold_losses(bound)
         weights = as_sample_weights(sample_weight)
         data = (type(self.problem), _content(self.problem, X, y)) if self.warm_start else ()
         constraints = self.weight_constraints
@@ -214,6 +215,24 @@ def _predictors(problem: Problem, solutions: list[Floats]) -> list[dict[str, Any
     predictor = getattr(problem, "predictor", None) or partial(Problem.predictor, problem)
     kept, weights = predictor(solutions)
     return [{"problem_": kept, "coef_": w} for w in weights]
+
+
+def _check_gold_losses(problem: Problem) -> None:
+    """Raise ValueError for a gold output with a loss: what is trained would be meaningless."""
+    if getattr(problem, "trusted", False) or getattr(type(problem), "loss", None) in (
+        None,
+        Problem.loss,
+    ):
+        return
+    for i, y in enumerate(problem.Y):
+        try:
+            loss = problem.loss(y, y)
+        except Exception as error:
+            raise_for_example(error, i)
+        if not abs(loss_value(loss, i)) <= 1e-9:
+            raise ValueError(
+                f"loss(y, y) is {loss} for example {i}; it must be 0: the gold output has no loss"
+            )
 
 
 def _check_lengths(X: Sequence[Any], y: Sequence[Any]) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..core.cutting_planes import BoundedPlanes, Planes, split_bounds, stack, validate_planes
-from ..core.formulation import Rescaling
+from ..core.formulation import RESCALINGS, Rescaling
 from ..utils.types import Floats, Ints
 from ..utils.validation import is_at_least
 from .bounded_search import Candidate, Violation, hull_bound
@@ -28,20 +28,20 @@ from .bounded_search import Candidate, Violation, hull_bound
 __all__ = ["search_of"]
 
 LEAST = 2.0**-40  # multiplier that stands for 0; a power of two, so that nothing is rounded
-ALL: tuple[Rescaling, ...] = ("margin", "slack", "none")
 
 Search = Callable[[Ints, Floats], Planes | BoundedPlanes]
 
 
 def search_of(problem: Any, rescaling: Rescaling, sqrt_loss: bool) -> Search:
     """The problem's oracle for this question, or a search through its margin oracle."""
-    known = getattr(problem, "rescalings", ALL)
+    known = getattr(problem, "rescalings", RESCALINGS)
     if "margin" not in known:
         raise ValueError(f"rescalings of a problem must contain 'margin', got {known!r}")
     if rescaling == "none" and "none" not in known:
         raise ValueError(
             f"{type(problem).__name__} has no oracle for rescaling='none': its rescalings are "
-            f"{known!r}"
+            f"{known!r} (a search that uses its argument rescaling declares them in the class: "
+            "rescalings = ('margin', 'slack', 'none'))"
         )
     margins_only = "slack" not in known
     if margins_only and (rescaling == "slack" or (rescaling == "margin" and sqrt_loss)):

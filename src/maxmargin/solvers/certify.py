@@ -143,6 +143,6 @@ def certify(
         result,
         primal=certificate.primal,
         dual=certificate.dual,
-        relative_to_oracle=not oracle.certifies,
+        relative_to_oracle=not oracle.certifies or oracle.missed,
         bound_gap=None,
     )

@@ -457,7 +457,10 @@ class Run(Checkpointable, ABC):
             if status == "converged" and not converged:
                 status = "stalled"  # by rounding, or an online solver whose steps are over
         relative = certificate is not None and not self.oracle.certifies
-        if relative:
+        if self.oracle.missed:  # and warned of it
+            converged, relative = False, True
+            status = status if status == "interrupted" else "inexact oracle"
+        elif relative:
             warn_user(
                 "the problem's search is not exact and gives no bounds: the result is relative to "
                 "the oracle, and its gap is unknown"
@@ -467,13 +470,12 @@ class Run(Checkpointable, ABC):
             if status == "stalled" and certificate.gap <= left:
                 status = "rounding"
             if certificate.is_contradictory and certificate.gap < -self.rounding:
-                converged, status = False, "inexact oracle"
+                converged, relative, status = False, True, "inexact oracle"
                 warn_user(
                     f"the dual value {certificate.dual:.6g} exceeds the primal value "
                     f"{certificate.primal:.6g}: the oracle does not find the most violated output, "
                     "or its bounds are wrong, and the gap is not a certificate; "
-                    "check_problem(problem, rescalings=[...]) shows where (pass the rescaling used "
-                    "in training)"
+                    "check_problem() shows where"
                 )
         searched = self.oracle_calls * self.oracle.work
         return Result(

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...core.cutting_planes import Planes, difference, stack, stack_k_best
-from ...core.formulation import Formulation, Rescaling
+from ...core.formulation import RESCALINGS, Formulation, Rescaling
 from ...core.problem import Problem
 from ...search.limits import as_examples, as_numbers, as_weights
 from ...utils.sparse_format import check_sparse
@@ -38,6 +38,7 @@ class CandidateProblem(Problem):
     """
 
     trusted = True
+    rescalings = RESCALINGS
 
     def bind(self, X: Sequence[Any], Y: Sequence[Any]) -> Problem:
         """Return a copy of the problem that holds these examples; see `Problem.bind`."""

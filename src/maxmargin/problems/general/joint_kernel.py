@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...core.cutting_planes import Planes, Row, entries, stack, stack_k_best
-from ...core.formulation import Formulation, Rescaling
+from ...core.formulation import RESCALINGS, Formulation, Rescaling
 from ...core.problem import Problem
 from ...engine.training.state import Arrays
 from ...search.limits import as_examples, as_weights
@@ -145,6 +145,7 @@ class JointKernelProblem(Problem):
     cache_mb: float = 256.0
     has_features = False
     search_method = "argmax"  # what `check_problem` calls the search that may be wrong
+    rescalings = RESCALINGS  # by `outputs`; see `__init_subclass__`
     _space: KernelPoints | Expansion | None = None
     _numbers: Sequence[int] = ()  # of the examples in that space
     _report: KernelReport | None = None  # of the training that is over
@@ -310,6 +311,11 @@ class JointKernelProblem(Problem):
         without._space, without.n_features = reduced, reduced.size
         without._report = self.kernel_report
         return without, coefficients
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "argmax" in vars(cls) and "rescalings" not in vars(cls):
+            cls.rescalings = Problem.rescalings  # as of any search that declares no others
 
     # ----- checkpoints: see `engine.training.state.AdaptiveFeatures` ---------------------------
 

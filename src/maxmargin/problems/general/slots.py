@@ -20,7 +20,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from ...core.cutting_planes import BoundedPlanes, Planes, difference, stack
-from ...core.formulation import Rescaling
+from ...core.formulation import RESCALINGS, Rescaling
 from ...core.problem import Problem
 from ...search.bounded_search import Candidate, Decoder, Violation, most_violated
 from ...search.k_best import Found, Region, k_best
@@ -53,6 +53,8 @@ class SlotProblem(Problem):
     loss : {"hamming", "normalized_hamming", "zero_one"}
         Number of wrong slots, their share, or 1 if there are any.
     """
+
+    rescalings = RESCALINGS
 
     def __init__(self, loss: SlotLoss = "hamming") -> None:
         check_choice(loss, LOSSES, "loss")
