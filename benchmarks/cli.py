@@ -39,6 +39,7 @@ BENCHMARKS = {
     "mq2008": ".datasets.mq2008",
     "multilabel": ".datasets.multilabel",
     "ordinal": ".datasets.ordinal",
+    "snakes": ".datasets.snakes",
     "segments": ".datasets.segments",
     "orders": ".datasets.orders",
     "partial": ".datasets.partial",

@@ -279,6 +279,15 @@ def test_grades(bench):
     assert all(0.7 < run["error"] < 1.0 and run["right"] > 30.0 for run in runs.values())
 
 
+def test_snakes(bench):
+    find_data("snakes/snakes.npz")
+    cases = bench("datasets.snakes").cases(bench("case").Options(quick=True))
+    reports = [bench("runner").run_case(case, repeat=1) for case in cases]
+    assert [list(report.runs) for report in reports] == [["GraphLabeler"], ["max-flow"], ["TRW-S"]]
+    (run,) = reports[0].runs["GraphLabeler"]
+    assert run["right"] > 80.0 and 0.0 <= run["gap"] <= 1.0
+
+
 def test_model_of_a_cluster(bench):
     """Work is shared out, bytes at the driver grow, and stragglers cost what was drawn for them."""
     model = bench("cluster_model")
