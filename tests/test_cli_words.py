@@ -14,6 +14,7 @@ from maxmargin.cli import _in_options, make_parser
 from maxmargin.cli import main as run
 from maxmargin.cli.options import CERTIFIED_SOLVERS, MEASURES, ONLINE_SOLVERS
 from maxmargin.cli.tasks import TASKS
+from maxmargin.features import pos_templates
 from maxmargin.problems.measures.measure import MeasureName
 from maxmargin.solvers import SOLVERS, is_online
 from maxmargin.utils.validation import ParameterError
@@ -28,7 +29,13 @@ def test_unknown_templates_are_answered_by_the_known_ones(tmp_path, capsys):
     _, code = train(tmp_path, "--features", "nope")
     assert code == 2
     said = capsys.readouterr().err
-    assert "--features nope: this is neither one of chunking, ner, words nor a file" in said
+    assert "--features nope: this is neither one of chunking, ner, pos, words nor a file" in said
+
+
+def test_templates_of_taggers_have_a_name(tmp_path):
+    _, code = train(tmp_path, "--features", "pos")
+    assert code == 0
+    assert mm.load(tmp_path / "model.mm").features_.templates_ == pos_templates()
 
 
 @pytest.mark.parametrize("command", ["evaluate", "predict"])

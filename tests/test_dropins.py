@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,9 +10,10 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.svm import LinearSVC
 
 import maxmargin as mm
+from brute_grammar import GrammarTwin, random_tree
 from conftest import find_data
 from maxmargin.cli import main, make_parser
-from maxmargin.formats import write_svmlight
+from maxmargin.formats import read_trees, write_svmlight, write_trees
 from maxmargin.persistence import load_model
 from maxmargin.solvers import NSlack, OneSlack
 
@@ -52,7 +54,8 @@ DEFAULTS = {
     "svm-multiclass-learn": {**LEARNING, "e": 0.1, "l": 0},
     "svm-perf-learn": {**LEARNING, "e": 0.1, "l": 2, "bias": 1.0, "fraction": 0.0},
     "svm-rank-learn": {**LEARNING, "e": 0.001, "l": 1},
-    **{f"{tool}-classify": CLASSIFYING for tool in ("svm-hmm", "svm-multiclass")},
+    "svm-cfg-learn": {**LEARNING, "e": 0.1, "l": 0},
+    **{f"{tool}-classify": CLASSIFYING for tool in ("svm-hmm", "svm-multiclass", "svm-cfg")},
     **{f"{tool}-classify": CLASSIFYING for tool in ("svm-perf", "svm-rank")},
 }
 
@@ -453,6 +456,99 @@ def test_rank_objective_is_that_of_svm_rank(queries, tmp_path, capsys, loss):
     assert reported(told, "Average loss on test set") == pytest.approx(np.mean(shares), abs=5e-5)
 
 
+# ----- svm-cfg ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def treebank(tmp_path_factory):
+    """Small trees, and sentences with several derivations."""
+    path = tmp_path_factory.mktemp("cfg") / "train.mrg"
+    rng = np.random.default_rng(7)
+    trees = [random_tree(rng, n) for n in (4, 1, 3, 2)]
+    write_trees(path, trees)
+    return path, trees
+
+
+@pytest.mark.parametrize("rescaling", [1, 2])
+@pytest.mark.parametrize("slack", [1, 2])
+@pytest.mark.parametrize("loss", [0, 1])
+def test_cfg_objective_has_losses_of_100(treebank, tmp_path, capsys, rescaling, slack, loss):
+    """All derivations are listed."""
+    path, trees = treebank
+    model = tmp_path / "model"
+    options = ("-c", 3, "-e", 0.01, "-o", rescaling, "-p", slack, "-l", loss)
+    assert run("svm-cfg-learn", *options, path, model) == 0
+    text = capsys.readouterr().out
+    primal = reported(text, "Primal objective value")
+    assert reported(text, "Upper bound on duality gap") <= 3 * 0.01
+    problem = SimpleNamespace(decoder=SimpleNamespace(grammar=mm.load(model).grammar_))
+    sentences = [tree.tags() for tree in trees]
+    name = {0: "zero_one", 1: "f1"}[loss]
+    twin = GrammarTwin(problem, trees, sentences, [], [], None, 1, name)
+    assert max(len(twin.outputs(i)) for i in range(4)) > 1
+    w = weights_of(model, "svm-cfg")
+    slacks = 0.0
+    for i in range(len(trees)):
+        right, worst = w @ twin.psi(i, twin.truth(i)), 0.0
+        for y in twin.outputs(i):
+            cost = (100.0 * twin.loss(i, y)) ** (1 / slack)
+            margin = w @ twin.psi(i, y) - right
+            worst = max(worst, cost * (1 + margin) if rescaling == 1 else cost + margin)
+        slacks += worst**slack
+    assert primal == pytest.approx(0.5 * w @ w + 3 / 4 * slacks, rel=1e-4)
+    assert slacks > 1.0  # not a problem without errors
+
+
+TREES = """\
+(S (NP (DT the) (NN cat)) (VP (VBZ sleeps)) (. .))
+( (S (NP-SBJ (PRP we)) (VP (VBP see) (NP (DT a) (NN dog)))) )
+"""
+OTHER_TREES = """\
+(S (NP (DT a) (NN dog)) (VP (VBZ barks)) (. .))
+(S (NP (DT the) (NN man)) (VP (VBP see)) (. .))
+(S (NP (PRP we)) (VP (VBP see) (DT the) (NN cat)))
+(S (UH oh))
+"""
+
+
+@pytest.mark.parametrize("loss", [0, 1])
+def test_cfg_writes_trees_and_scores(tmp_path, capsys, loss):
+    train, test = tmp_path / "train.mrg", tmp_path / "test.mrg"
+    model, output = tmp_path / "model", tmp_path / "trees"
+    train.write_text(TREES)
+    test.write_text(OTHER_TREES)
+    assert run("svm-cfg-learn", "-c", 1000, "-l", loss, train, model) == 0
+    assert run("svm-cfg-classify", train, model, output) == 0
+    assert [str(tree) for tree in read_trees(output).trees] == [
+        "(S (NP (DT the) (NN cat)) (VP (VBZ sleeps)) (. .))",
+        "(S (NP (PRP we)) (VP (VBP see) (NP (DT a) (NN dog))))",
+    ]
+    assert "(2 correct, 0 incorrect, 2 total)" in capsys.readouterr().out
+    assert run("svm-cfg-classify", test, model, output) == 0
+    text, warned = capsys.readouterr()
+    assert "2 of 4 sentences have no derivation" in warned
+    lines = output.read_text().splitlines()
+    assert lines[0] == "(S (NP (DT a) (NN dog)) (VP (VBZ barks)) (. .))"
+    assert lines[2] == "(S (NP (PRP we)) (VP (VBP see) (NP (DT the) (NN cat))))"
+    assert len(lines) == 4
+    # 3, 3, 3, 1 constituents are true; 3, 1, 4, 1 are predicted, and 3, 1, 3, 1 of them right.
+    losses = [0, 50, 100 / 7, 0] if loss == 1 else [0, 100, 100, 0]
+    assert reported(text, "Average loss on test set") == pytest.approx(np.mean(losses), abs=5e-5)
+    assert "Zero/one-error on test set: 50.00% (2 correct, 2 incorrect, 4 total)" in text
+    assert reported(text, "Precision") == 88.89
+    assert reported(text, "Recall") == 80.0
+    assert reported(text, "F1") == 84.21
+    assert reported(text, "Exact match") == 50.0
+
+
+def test_cfg_models_are_parsers(tmp_path):
+    (tmp_path / "train.mrg").write_text(TREES)
+    assert run("svm_cfg_learn", "-c", 10, "-v", 0, tmp_path / "train.mrg", tmp_path / "m") == 0
+    parser = mm.load(tmp_path / "m")
+    assert isinstance(parser, mm.GrammarParser)
+    assert parser.C == 10 / 2 / 100 and parser.epsilon == 0.1 / 100
+
+
 # ----- options and errors -----------------------------------------------------------------------
 
 
@@ -517,6 +613,9 @@ def test_zero_one_loss_of_svm_perf_is_refused(two_classes, tmp_path, capsys):
         ("svm-perf", "1 1:1\n1 1:2\n", "found only one of both"),
         ("svm-rank", "1 qid:1 1:1\n1 qid:1 1:2\n", "no query has lines of different relevance"),
         ("svm-rank", "1 1:1\n2 1:2\n", "bad.dat:1: expected qid:"),
+        ("svm-cfg", "(S (NP (DT the) (NN cat)))\n(S (NP (DT a))\n", "bad.dat:2: a bracket"),
+        ("svm-cfg", "(S (NN a))\n(S (-NONE- *))\n", "bad.dat:2: no words in the tree"),
+        ("svm-cfg", "1 1:1\n2 1:2\n", "this is an svmlight file, expected trees in brackets"),
         ("svm-hmm", "the DT B\ncat NN I\n\na DT B\n", "this is a file of CoNLL columns"),
     ],
 )
@@ -552,7 +651,7 @@ def test_help_lists_the_commands(capsys):
     with pytest.raises(SystemExit):
         run("--help")
     text = capsys.readouterr().out
-    for name in ("svm-hmm", "svm-multiclass", "svm-perf", "svm-rank"):
+    for name in ("svm-hmm", "svm-multiclass", "svm-perf", "svm-rank", "svm-cfg"):
         assert f"{name}-learn" in text and f"{name}-classify" in text
         for flag in ("-?", "--help"):
             with pytest.raises(SystemExit) as stopped:

@@ -12,6 +12,7 @@ FILES = {
     "tokens.dat": "1 qid:1 1:1 2:0.5\n2 qid:1 1:-1\n2 qid:2 2:1 3:-1\n1 qid:2 1:1\n",
     "binary.dat": "1 1:1 2:0.5\n-1 1:-1 3:1\n1 2:1\n",
     "queries.dat": "2 qid:1 1:1 2:0.5\n1 qid:1 1:-1 3:1\n1 qid:2 1:0.2\n3 qid:2 2:1\n",
+    "trees.mrg": "(S (NP (DT the) (NN cat)) (VP (VBZ sleeps)))\n(S (NP (NN we)) (VP (VBZ go)))\n",
     "attributes.txt": "D\tw=the\nN\tw=cat\n\nD\tw=a\nN\tw=dog\n\n",
 }
 #: Of others, and parts of our own, that take long to import and that no command below needs.
@@ -60,6 +61,7 @@ CHAINS = [
     ["svm-multiclass-learn -c 1 classes.dat c", "svm-multiclass-classify classes.dat c out"],
     ["svm-perf-learn -c 1 binary.dat p", "svm-perf-classify binary.dat p out"],
     ["svm-rank-learn -c 1 queries.dat r", "svm-rank-classify queries.dat r out"],
+    ["svm-cfg-learn -c 1 trees.mrg t", "svm-cfg-classify trees.mrg t out"],
     ["crfsuite learn -m crf attributes.txt", "crfsuite tag -m crf attributes.txt"],
 ]
 
@@ -83,7 +85,9 @@ def test_help_and_wrong_options_import_nothing_numeric(folder, command):
     assert imported(folder, call, NUMERIC) == "[]"
 
 
-@pytest.mark.parametrize("tool", ["svm-hmm", "svm-multiclass", "svm-perf", "svm-rank", "crfsuite"])
+@pytest.mark.parametrize(
+    "tool", ["svm-hmm", "svm-multiclass", "svm-perf", "svm-rank", "svm-cfg", "crfsuite"]
+)
 @pytest.mark.parametrize("data", ["missing", "bad.dat"])
 def test_bad_files_are_refused_before_estimators_are_imported(folder, tool, data):
     (folder / "bad.dat").write_text("1 qid:1 1:1\n2 qid:1 one\n")

@@ -21,6 +21,7 @@ from ..features import (
     WindowFeatures,
     chunking_templates,
     ner_templates,
+    pos_templates,
     read_templates,
     words_templates,
 )
@@ -40,6 +41,7 @@ from .tasks import Task
 
 __all__ = [
     "ATTRIBUTES",
+    "TEMPLATES_BY_NAME",
     "Columns",
     "Templates",
     "Tokens",
@@ -61,7 +63,12 @@ __all__ = [
     "write_tokens",
 ]
 
-_TEMPLATES = {"chunking": chunking_templates, "ner": ner_templates, "words": words_templates}
+TEMPLATES_BY_NAME = {
+    "chunking": chunking_templates,
+    "ner": ner_templates,
+    "pos": pos_templates,
+    "words": words_templates,
+}
 _HEADERS = {"label", "labels", "tag", "tags", "ner", "ner_tag", "ner_tags", "pos", "chunk", "class"}
 
 
@@ -108,11 +115,11 @@ class Tokens(NamedTuple):
 def read_template_option(arguments: argparse.Namespace) -> tuple[list[str], Templates]:
     """Files that --features names, and the templates."""
     name = arguments.features
-    if name is None or name in _TEMPLATES:
-        return [], Templates(_TEMPLATES[name]() if name else None)
+    if name is None or name in TEMPLATES_BY_NAME:
+        return [], Templates(TEMPLATES_BY_NAME[name]() if name else None)
     if not Path(name).exists():
         raise UsageError(
-            f"--features {name}: this is neither one of {', '.join(_TEMPLATES)} nor a file"
+            f"--features {name}: this is neither one of {', '.join(TEMPLATES_BY_NAME)} nor a file"
         )
     return [name], _read_templates(name)
 

@@ -256,8 +256,8 @@ MEASURES = (
 OPTIONS: dict[str, dict[str, Any]] = {
     "features": {
         "metavar": "NAME|FILE",
-        "help": "feature templates: chunking, ner or words, or a file of templates, which may be "
-        "one of CRF++ or Wapiti (default: words for files with one column beside the labels, "
+        "help": "feature templates: chunking, ner, pos or words, or a file of templates, which may "
+        "be one of CRF++ or Wapiti (default: words for files with one column beside the labels, "
         "chunking for others)",
     },
     "format": {
@@ -386,8 +386,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 TEMPLATES = """\
-Feature templates are chunking (for columns w and p: word and part of speech), ner, words (one
-column), or a file with one template on each line, such as
+Feature templates are chunking (for columns w and p: word and part of speech), ner, pos (prefixes
+and suffixes of words) and words (one column), or a file with one template on each line, such as
   w[0]  p[-1]|p[0]  suffix3(w[0])  lower(w[1])
 or a template file of CRF++ or Wapiti (U05:%x[-1,0]/%x[0,0], B).
 Columns are called w, p, c2, c3, ... in the order of the file, without the column of labels.

@@ -12,20 +12,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...features import WindowFeatures, chunking_templates, ner_templates, words_templates
+from ...features import WindowFeatures
 from ...formats import TokenColumns, read_columns, read_conllu, read_svmlight, write_columns
 from ...formats.opening import Source, open_text
 from ...formats.writing import write_text_atomically
 from ...metrics import chunks
 from ...metrics.chunks import are_chunk_tags
 from ...utils.warn import warn_user
+from ..columns import TEMPLATES_BY_NAME
 from ..console import UsageError
 from ..options import SEPARATORS
 
 __all__ = ["CONVERSIONS"]
 
 _FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel")
-_TEMPLATES = {"chunking": chunking_templates, "ner": ner_templates, "words": words_templates}
 
 
 # ----- columns ----------------------------------------------------------------------------------
@@ -119,11 +119,11 @@ class _Dictionary(NamedTuple):
 
 def _svm_hmm(source: Source, arguments: argparse.Namespace) -> str:
     """A column file as one of SVM-hmm."""
-    if arguments.features not in _TEMPLATES:
-        raise UsageError(f"--features must be one of {', '.join(_TEMPLATES)}")
+    if arguments.features not in TEMPLATES_BY_NAME:
+        raise UsageError(f"--features must be one of {', '.join(TEMPLATES_BY_NAME)}")
     data, place = _read(source, arguments)
     inputs = data.select(j for j in range(len(data.columns)) if j != place)
-    extractor = WindowFeatures(_TEMPLATES[arguments.features]())
+    extractor = WindowFeatures(TEMPLATES_BY_NAME[arguments.features]())
     rows = extractor.fit_transform(inputs)
     names, labels = extractor.get_feature_names_out().tolist(), data.columns[place]
     if os.path.exists(arguments.dictionary):

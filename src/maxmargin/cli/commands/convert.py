@@ -59,7 +59,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "--features",
         default="words",
         metavar="NAME",
-        help="feature templates for --to svm-hmm: chunking, ner or words (default)",
+        help="feature templates for --to svm-hmm: chunking, ner, pos or words (default)",
     )
     parser.add_argument(
         "--dictionary",

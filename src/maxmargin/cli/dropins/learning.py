@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from ...formats.opening import Source
 from ...formats.recognising import Kind, recognise
 from ...formats.svmlight import line_of_example
 from ...persistence import load_model
-from ...solvers import NSlack, OneSlack, Solver
 from ...utils.types import Ints
 from ..console import (
     ERROR,
@@ -37,6 +36,9 @@ from ..console import (
 )
 from ..files import check_model_output, check_text_output, open_input, save_somewhere
 from ..training import Training, echo_misplaced, exit_code
+
+if TYPE_CHECKING:
+    from ...solvers import Solver
 
 __all__ = [
     "Convention",
@@ -105,6 +107,8 @@ def shared_parameters(arguments: argparse.Namespace, convention: Convention) -> 
 
 def _solver_of(arguments: argparse.Namespace, convention: Convention) -> str | Solver:
     """The solver that -w names, with -k and -f as SVM-struct has them."""
+    from ...solvers import NSlack, OneSlack
+
     limits: dict[str, Any] = {"tol": None, "epsilon": convention.epsilon}
     if arguments.w in (0, 1):
         return NSlack(batch=arguments.k, **limits)

@@ -371,7 +371,15 @@ RANK = StructTool(
     learn_options(0.001, {1: "swapped pairs of a query", 2: "share of swapped pairs"}, 1),
 )
 
-TOOLS = (HMM, MULTICLASS, PERF, RANK)
+CFG = StructTool(
+    "svm-cfg",
+    "svm_cfg",
+    "trees in brackets, (S (NP (DT the) (NN cat)) ...)",
+    "the tree of each sentence on a line",
+    learn_options(0.1, {0: "100 for a wrong tree", 1: "100 (1 - F1) of its constituents"}, 0),
+)
+
+TOOLS = (HMM, MULTICLASS, PERF, RANK, CFG)
 
 
 ALGORITHMS = ("lbfgs", "l2sgd", "ap", "pa", "arow")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..files import Model
     from ..training import Examples, Training
 
-__all__ = ["TASK"]
+__all__ = ["TASK", "read_clean_trees"]
 
 SHORT = 40  # words of sentences that EVALB counts apart
 
@@ -58,7 +58,7 @@ class ParseTask(Task):
 
         source = open_input(arguments.data)
         check_kind(source, self, arguments.encoding)
-        trees, lines = _read_trees(source, arguments)
+        trees, lines = read_clean_trees(source, arguments.encoding)
         n_words = sum(len(tree.words()) for tree in trees)
         say(arguments, f"{len(trees)} trees, {n_words} words")
         estimator = GrammarParser(
@@ -108,7 +108,7 @@ class ParseTask(Task):
 
         source = open_input(arguments.data)
         check_kind(source, self, arguments.encoding)
-        gold, _ = _read_trees(source, arguments, keep_empty=True)
+        gold, _ = read_clean_trees(source, arguments.encoding, keep_empty=True)
         predicted = model.estimator.predict(gold)
         scores = bracket_scores(gold, predicted)
         report: dict[str, Any] = {"trees": len(gold), **scores._asdict()}
@@ -127,14 +127,14 @@ class ParseTask(Task):
 
         source = open_input(arguments.data)
         check_kind(source, self, arguments.encoding)
-        return Examples(_read_trees(source, arguments)[0], None)
+        return Examples(read_clean_trees(source, arguments.encoding)[0], None)
 
 
 TASK = ParseTask()
 
 
-def _read_trees(
-    source: Source, arguments: argparse.Namespace, *, keep_empty: bool = False
+def read_clean_trees(
+    source: Source, encoding: str, *, keep_empty: bool = False
 ) -> tuple[list[Tree], Sequence[int]]:
     """Read trees as they are learned, and the lines on which they begin.
 
@@ -142,7 +142,7 @@ def _read_trees(
     """
     from ...formats import Tree, clean_tree, read_trees
 
-    treebank = read_trees(source, encoding=arguments.encoding)
+    treebank = read_trees(source, encoding=encoding)
     trees = []
     for tree, line in zip(treebank.trees, treebank.lines, strict=True):
         try:
@@ -165,7 +165,7 @@ def _read_sentences(model: Model, source: Source, arguments: argparse.Namespace)
     with open_text(source, arguments.encoding) as stream:
         begins_as_tree = _TREE.match(stream.read(SAMPLE)) is not None
     if kind is Kind.TREES or begins_as_tree:
-        return list(_read_trees(source, arguments, keep_empty=True)[0])
+        return list(read_clean_trees(source, arguments.encoding, keep_empty=True)[0])
     data = read_columns(
         source, encoding=arguments.encoding, separator=SEPARATORS[arguments.separator or "auto"]
     )
