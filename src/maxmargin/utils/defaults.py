@@ -1,7 +1,7 @@
 """Defaults that estimators, solvers and the command line share."""
 
 #: Relative duality gap at which training stops. Smaller ones change nothing in the scores of unseen
-#: data: see the table in benchmarks/README.md.
+#: data: see "A gap of 1 %" in docs/benchmarks.md.
 TOL = 1e-2
 #: The same for measures of a whole sample: where positive rows are rare the slack of F1 is near 1
 #: even for good weights, and w = 0 may be within 1 % of the optimum. With every 20th positive row
