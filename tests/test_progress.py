@@ -264,7 +264,8 @@ def test_a_search_says_which_fold_and_C_is_trained(capsys):
             assert f"fold {fold} of 3, C {C} ({k} of 2) " in err
         assert f"fold {fold} of 3, evaluation  best C " in err
     assert re.search(r"passes.* left", err)
-    assert f"best C {search.best_params_['C']:g}, all data " in err
+    best = f"C {search.best_params_['C']:g}"
+    assert f"best {best}, all data, {best} (" in err
     assert "done in" in err.splitlines()[-1] and err.count("done in") == 1
 
 

@@ -204,7 +204,8 @@ def check_estimator(estimator: Any) -> None:
     if not isinstance(estimator, MaxMarginEstimator):
         raise TypeError(
             "estimator must be one of maxmargin, which can start from the planes of another C; "
-            f"got {type(estimator).__name__}. In a Pipeline, make SearchCV the last step"
+            f"got {type(estimator).__name__}. In a Pipeline, make SearchCV the last step, "
+            "or search the Pipeline with GridSearchCV"
         )
 
 
