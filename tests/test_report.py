@@ -163,8 +163,15 @@ def _matchings():
     return mm.SetMatcher(random_state=0).fit(X, y), (X, y), None
 
 
+def _graphs():
+    rng = np.random.default_rng(0)
+    y = [rng.integers(0, 3, (3, 4)) for _ in range(8)]
+    X = [mm.make_grid(own + rng.normal(size=own.shape)) for own in y]
+    return mm.GraphLabeler(random_state=0).fit(X[:5], y[:5]), (X[5:], y[5:]), "accuracy"
+
+
 ROWS = (_classes, _grades, _measure, _sets)
-STRUCTURES = (_segments, _dependencies, _parses, _alignments, _parts, _matchings)
+STRUCTURES = (_segments, _dependencies, _parses, _alignments, _parts, _matchings, _graphs)
 
 
 @pytest.mark.filterwarnings("ignore:1 labels are unknown")

@@ -55,7 +55,7 @@ ESTIMATORS = (
     Estimator("TreeLabeler", "estimators.trees.tree", "label-tree", report="trees"),
     Estimator("PartLocator", "estimators.trees.part_locator", report="positions"),
     Estimator("SetMatcher", "estimators.matching", report="matchings"),
-    Estimator("GraphLabeler", "estimators.graph"),
+    Estimator("GraphLabeler", "estimators.graph", report="graphs"),
     # Made of code of the user's own, which no file holds.
     Estimator("StructuralSVM", "estimators.structural", is_saved=False),
 )

@@ -41,6 +41,7 @@ from .subject import (
 __all__ = [
     "describe_alignments",
     "describe_dependencies",
+    "describe_graphs",
     "describe_homologues",
     "describe_losses",
     "describe_matchings",
@@ -258,6 +259,27 @@ def describe_trees(estimator: Any, X: Any, y: Any) -> Subject:
         Labels(flat_true, flat_found),
         _trees_confidences(estimator, X, true, found),
         example_at=lambda i: (tree_inputs_at(X, np.array([i])), true[i]),
+    )
+
+
+def describe_graphs(estimator: Any, X: Any, y: Any) -> Subject:
+    """Labels of the nodes of graphs."""
+    true = known_labels([np.ravel(own).tolist() for own in y], "node")
+    found = [own.tolist() for own in estimator.predict(X)]
+    wrong = hamming(true, found)
+
+    def draw(i: int) -> tuple[str, str]:
+        nodes = [f"node {v}" for v in range(len(true[i]))]
+        title = f"graph {i}: {int(wrong[i])} of {len(nodes)} labels wrong"
+        return title, tagged_sentence(nodes, true[i], found[i])
+
+    return Subject(
+        tally_of_tags(true, found, set())._replace(unit="graphs"),
+        Errors(wrong, [len(own) for own in true]),
+        draw,
+        [count_labels("Labels", true, found, enumerate)],
+        Labels([label for own in true for label in own], [label for own in found for label in own]),
+        example_at=lambda i: (X[i], true[i]),
     )
 
 
