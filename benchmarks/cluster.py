@@ -16,8 +16,7 @@ import numpy as np
 
 import maxmargin as mm
 from maxmargin.cluster.ascent import Point, Points, ShardedAscent
-from maxmargin.cluster.executor import InProcess, Reply, ShardConfig
-from maxmargin.cluster.loaders import cut
+from maxmargin.cluster.executor import InProcess, Reply, ShardConfig, cut
 from maxmargin.cluster.shard import ShardOptions, pack
 from maxmargin.cluster.solver import solve_by
 from maxmargin.core.problem import Problem

@@ -17,7 +17,7 @@ from maxmargin import checkpoints
 from maxmargin.core.formulation import Formulation
 from maxmargin.engine.training import run
 from maxmargin.engine.training.state import from_text
-from maxmargin.estimators.early_stopping import EarlyStopping, choosing
+from maxmargin.estimators.selection.early_stopping import EarlyStopping, choosing
 from maxmargin.solvers import make_solver
 from resuming import TRAININGS, Training, chains, classes, go_on_elsewhere, outcome, words
 

@@ -24,8 +24,7 @@ from exact_qp import solve_exactly
 from maxmargin.cli import main
 from maxmargin.cluster import dask_executor
 from maxmargin.cluster.ascent import Point, Points, ShardedAscent
-from maxmargin.cluster.executor import ClusterLost, InProcess, ShardConfig
-from maxmargin.cluster.loaders import FileShard, cut
+from maxmargin.cluster.executor import ClusterLost, FileShard, InProcess, ShardConfig, cut
 from maxmargin.cluster.shard import Packed, ShardOptions, pack, products
 from maxmargin.cluster.solver import solve_by
 from maxmargin.core.formulation import Formulation

@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss
 import maxmargin as mm
 from every_estimator import KINDS, make
 from maxmargin.estimators.abilities.confidence import Calibration
-from maxmargin.estimators.inputs.examples import examples_at, n_examples_of
+from maxmargin.estimators.examples import examples_at, n_examples_of
 from maxmargin.estimators.trees.tree_labels import tree_inputs_at
 from maxmargin.features import PackedSequences, WindowFeatures, words_templates
 from maxmargin.formats import TokenColumns

@@ -6,7 +6,7 @@ import pytest
 import maxmargin as mm
 from every_estimator import KINDS
 from maxmargin.core.result import Progress
-from maxmargin.estimators.early_stopping import EarlyStopping, choosing
+from maxmargin.estimators.selection.early_stopping import EarlyStopping, choosing
 from maxmargin.features import WindowFeatures
 from maxmargin.problems.chain.store import ChainStore
 

@@ -17,7 +17,7 @@ from maxmargin.problems.dependency.decoder import DependencyDecoder
 from maxmargin.problems.dependency.features import DEFAULT_TEMPLATES, TokenFields, arc_feature_names
 from maxmargin.problems.dependency.kernels import most_arc_features
 from maxmargin.problems.dependency.scores import arc_features
-from maxmargin.report.subjects.subject import words_of
+from maxmargin.report.subjects import words_of
 
 LABELS = ["B-X", "I-X", "O"]
 

@@ -14,7 +14,7 @@ import pytest
 
 from conftest import find_data
 from maxmargin import datasets
-from maxmargin.datasets import public
+from maxmargin.datasets import loading, public
 
 TRAIN = "El DA O\nAbogado NC B-PER\n\nMadrid NP B-LOC\n"
 TEST = "Subrayó VMI O\n"
@@ -66,14 +66,14 @@ def small_set(tmp_path, address):
     for part, text in (("train", TRAIN), ("test", TEST)):
         path = tmp_path / "reference.txt"
         path.write_text(text, encoding="utf-8")
-        sums[part] = public._digest(public._read_tagged(path))
-    return public._SETS["conll2000"]._replace(url=address + "/{}.txt", sha256=sums)
+        sums[part] = loading._digest(loading._read_tagged(path))
+    return loading._SETS["conll2000"]._replace(url=address + "/{}.txt", sha256=sums)
 
 
 @pytest.fixture
 def small(tmp_path, server, monkeypatch):
     """The small set, at the server in plain files."""
-    monkeypatch.setitem(public._SETS, "conll2000", small_set(tmp_path, server.address))
+    monkeypatch.setitem(loading._SETS, "conll2000", small_set(tmp_path, server.address))
     monkeypatch.delenv("MAXMARGIN_DATA", raising=False)
     server.served |= {"/train.txt": TRAIN.encode(), "/test.txt": TEST.encode()}
     return server
@@ -106,7 +106,7 @@ def test_downloads_an_archive_once(small, tmp_path, monkeypatch):
         archive.writestr("c/test.txt", TEST)
     small.served["/all.zip"] = packed.getvalue()
     url = f"{small.address}/all.zip#c/{{}}.txt"
-    monkeypatch.setitem(public._SETS, "conll2000", public._SETS["conll2000"]._replace(url=url))
+    monkeypatch.setitem(loading._SETS, "conll2000", loading._SETS["conll2000"]._replace(url=url))
     check_small(fetch(tmp_path))
     assert small.requested == ["/all.zip"]
 
@@ -172,16 +172,16 @@ def test_no_network(small, tmp_path, monkeypatch):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{unused.getsockname()[1]}"
-    monkeypatch.setitem(public._SETS, "conll2000", small_set(tmp_path, address))
+    monkeypatch.setitem(loading._SETS, "conll2000", small_set(tmp_path, address))
     with pytest.raises(OSError, match=r"Without a connection, get .* and save it as"):
         fetch(tmp_path / "home")
 
 
 def test_a_server_that_says_nothing(small, tmp_path, monkeypatch):
-    monkeypatch.setattr(public, "_TIMEOUT", 0.2)
+    monkeypatch.setattr(loading, "_TIMEOUT", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        monkeypatch.setitem(public._SETS, "conll2000", small_set(tmp_path, address))
+        monkeypatch.setitem(loading._SETS, "conll2000", small_set(tmp_path, address))
         with pytest.raises(OSError, match="timed out"):
             fetch(tmp_path / "home")
 
@@ -221,10 +221,10 @@ def test_letters_as_text(tmp_path):
     )
     arrays = tmp_path / "letters.npz"
     np.savez(arrays, pixels=pixels, labels=[14, 12, 0], lengths=[2, 1], folds=[0, 4])
-    read = public._read_letters(path)
-    for found, expected in zip(read, public._read_letters(arrays), strict=True):
+    read = loading._read_letters(path)
+    for found, expected in zip(read, loading._read_letters(arrays), strict=True):
         np.testing.assert_array_equal(found, expected)
-    assert public._digest(read) == public._digest(public._read_letters(arrays))
+    assert loading._digest(read) == loading._digest(loading._read_letters(arrays))
 
 
 def test_label_sets_as_arff(tmp_path):
@@ -243,10 +243,10 @@ def test_label_sets_as_arff(tmp_path):
         lines.append(" ".join([",".join(map(str, np.flatnonzero(b))), *pairs]) + "\n")
     svm.write_text("".join(lines))
     for path in (arff, svm):
-        found, labels = public._read_label_sets(path)
+        found, labels = loading._read_label_sets(path)
         np.testing.assert_array_equal(found, X)
         np.testing.assert_array_equal(labels, y)
-    sums = {public._digest(public._read_label_sets(path)) for path in (arff, svm)}
+    sums = {loading._digest(loading._read_label_sets(path)) for path in (arff, svm)}
     assert len(sums) == 1
 
 
@@ -255,8 +255,8 @@ def test_mq2008_is_found_in_the_official_folders(tmp_path):
     path = tmp_path / "MQ2008" / "Fold2" / "test.txt"
     path.parent.mkdir(parents=True)
     path.write_text("2 qid:7 1:0.5 2:0.000000 #docid = GX1\n")
-    data_set = public._SETS["mq2008"]
-    assert public._find(data_set, "1", tmp_path) == path
+    data_set = loading._SETS["mq2008"]
+    assert loading._find(data_set, "1", tmp_path) == path
     X, y, qid = data_set.read(path)
     assert X.shape == (1, 46) and y.tolist() == [2] and qid.tolist() == [7]
     with pytest.raises(FileNotFoundError, match=r"letor-4-0/ and put it there"):
@@ -275,7 +275,7 @@ def test_real_files_hold_the_expected_data(name):
 
 def test_folds(monkeypatch):
     S = {str(k): (np.full((2, 46), k), np.full(2, k), np.full(2, k)) for k in range(1, 6)}
-    monkeypatch.setattr(public, "_load", lambda *_: S)
+    monkeypatch.setattr(public, "load_parts", lambda *_: S)
     data = datasets.fetch_mq2008(fold=4)
     assert data.qid_train.tolist() == [4, 4, 5, 5, 1, 1]
     assert data.y_dev.tolist() == [2, 2] and data.X_test[:, 0].tolist() == [3, 3]

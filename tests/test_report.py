@@ -12,7 +12,6 @@ import maxmargin as mm
 from maxmargin.datasets import make_faces
 from maxmargin.features import WindowFeatures
 from maxmargin.metrics import chunk_scores, relation_scores
-from maxmargin.report.charts import Line, line_chart
 from maxmargin.report.drawings import (
     alignment,
     dependency_tree,
@@ -20,7 +19,7 @@ from maxmargin.report.drawings import (
     tagged_sentence,
     width_of,
 )
-from maxmargin.report.page import table
+from maxmargin.report.page import Line, line_chart, table
 from maxmargin.utils.tables import percent
 
 VOID = {"meta", "link", "br", "img", "image"}

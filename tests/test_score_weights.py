@@ -8,7 +8,7 @@ import sklearn
 
 import maxmargin as mm
 from every_estimator import KINDS, make
-from maxmargin.estimators.inputs.examples import examples_at, n_examples_of
+from maxmargin.estimators.examples import examples_at, n_examples_of
 
 SCORED = [kind for kind in KINDS if kind != "ranker"]
 

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import maxmargin as mm
 from every_estimator import KINDS
-from maxmargin.estimators import search_cv
+from maxmargin.estimators.selection import trials
 from maxmargin.features.packing import PackedSequences
 
 X, Y = load_digits(return_X_y=True)
@@ -79,13 +79,13 @@ def test_other_parameters_by_grid():
 
 def test_one_path_for_each_combination(monkeypatch):
     calls = []
-    original = search_cv.path
+    original = trials.path
 
     def counted(estimator, X, y, Cs, **params):
         calls.append((estimator.slack, list(Cs)))
         return original(estimator, X, y, Cs, **params)
 
-    monkeypatch.setattr(search_cv, "path", counted)
+    monkeypatch.setattr(trials, "path", counted)
     grid = {"slack": ["l1", "l2"], "C": [1.0, 0.01]}
     search = mm.SearchCV(digits(), grid, cv=2).fit(X, Y)
     best = search.best_params_

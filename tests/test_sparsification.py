@@ -11,7 +11,7 @@ from maxmargin import persistence
 from maxmargin.core.formulation import Formulation
 from maxmargin.datasets import make_digit_words
 from maxmargin.features import WindowFeatures
-from maxmargin.formats.array_coding import array_from, shortest_form
+from maxmargin.formats.model_values import array_from, shortest_form
 from maxmargin.solvers import sparsification
 from maxmargin.solvers.sparsification import sparsify
 from solving import solve

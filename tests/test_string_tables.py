@@ -7,7 +7,7 @@ import pytest
 
 from maxmargin.features import WindowFeatures
 from maxmargin.features.tokens import TokenChunks, as_token_columns
-from maxmargin.features.window import coding
+from maxmargin.features.window import keys
 
 TEMPLATES = ["w[0]", "prefix1(w[0])", "suffix1(w[0])", "prefix3(w[-1])", "suffix2(w[1])"]
 OTHERS = ["lower(w[0])", "shape(w[0])", "suffix3(p[0])"]
@@ -33,7 +33,7 @@ def test_codes_are_those_of_dictionaries(templates, separators, monkeypatch):
     features = WindowFeatures(templates).fit(drawn(rng, 60, letters))
     new = drawn(rng, 40, letters)
     found = features.code(new).codes
-    monkeypatch.setattr(coding, "find_strings", lambda *given: False)
+    monkeypatch.setattr(keys, "find_strings", lambda *given: False)
     assert (features.code(new).codes == found).all()
     assert (found < 0).any() and (found > 0).any()
 

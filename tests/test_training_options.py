@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import maxmargin as mm
 from every_estimator import KINDS
-from maxmargin.persistence import _renamed
+from maxmargin.formats.model_values import renamed_parameters
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 Y = (X[:, 0] > 0).astype(int)
@@ -134,16 +134,18 @@ def test_files_keep_what_they_can(form, tmp_path):
 
 def test_parameters_of_older_files():
     old = {"C": 2.0, "cache_mb": 1024.0, "on_interrupt": "raise"}
-    assert _renamed("MulticlassSVM", old) == {"C": 2.0}
-    new = _renamed("MulticlassSVM", {**old, "cache_mb": 5.0})
+    assert renamed_parameters("MulticlassSVM", old) == {"C": 2.0}
+    new = renamed_parameters("MulticlassSVM", {**old, "cache_mb": 5.0})
     assert new == {"C": 2.0, "training": {"$type": "TrainingOptions", "params": {"cache_mb": 5.0}}}
     plain = {"order": 2, "emission_order": 0, "eta": 1.0, "label_tuples": "seen"}
-    assert _renamed("SequenceTagger", {**plain, "kernel": "linear", "gamma": "scale"}) == {
+    assert renamed_parameters(
+        "SequenceTagger", {**plain, "kernel": "linear", "gamma": "scale"}
+    ) == {
         "order": 2,
         "kernel": "linear",
     }
     kernel = {"kernel": "rbf", "gamma": 0.1, "n_basis": 4}
-    assert _renamed("SequenceTagger", {**plain, "eta": 0.5, **kernel}) == {
+    assert renamed_parameters("SequenceTagger", {**plain, "eta": 0.5, **kernel}) == {
         "order": {"transitions": 2, "emissions": 0, "label_tuples": "seen", "eta": 0.5},
         "kernel": {
             "$type": "KernelMap",

@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from .core.weight_constraints import WeightConstraints as WeightConstraints
     from .estimators.graph import GraphLabeler as GraphLabeler
     from .estimators.matching import SetMatcher as SetMatcher
-    from .estimators.path import RegularizationPath as RegularizationPath
-    from .estimators.path import path as path
-    from .estimators.search_cv import SearchCV as SearchCV
+    from .estimators.parameters import TrainingOptions as TrainingOptions
+    from .estimators.selection.path import RegularizationPath as RegularizationPath
+    from .estimators.selection.path import path as path
+    from .estimators.selection.search_cv import SearchCV as SearchCV
+    from .estimators.sequences.alignment import HomologyRanker as HomologyRanker
     from .estimators.sequences.alignment import SequenceAligner as SequenceAligner
-    from .estimators.sequences.homology import HomologyRanker as HomologyRanker
     from .estimators.sequences.segments import SequenceSegmenter as SequenceSegmenter
     from .estimators.sequences.sequence import SequenceTagger as SequenceTagger
     from .estimators.structural import StructuralSVM as StructuralSVM
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from .estimators.tabular.ordinal import OrdinalSVM as OrdinalSVM
     from .estimators.tabular.performance import PerformanceSVM as PerformanceSVM
     from .estimators.tabular.ranking import RankSVM as RankSVM
-    from .estimators.training_options import TrainingOptions as TrainingOptions
     from .estimators.trees.dependency import DependencyParser as DependencyParser
     from .estimators.trees.grammar import GrammarParser as GrammarParser
     from .estimators.trees.grammar import PCFGParser as PCFGParser
@@ -77,18 +77,18 @@ _HOME = {
     "LinearProgramProblem": "problems.general.linear_program",
     "Planes": "core.cutting_planes",
     "Problem": "core.problem",
-    "RegularizationPath": "estimators.path",
-    "SearchCV": "estimators.search_cv",
+    "RegularizationPath": "estimators.selection.path",
+    "SearchCV": "estimators.selection.search_cv",
     "SlotProblem": "problems.general.slots",
     "Taxonomy": "problems.classes.taxonomy",
-    "TrainingOptions": "estimators.training_options",
+    "TrainingOptions": "estimators.parameters",
     "WeightConstraints": "core.weight_constraints",
     "check_problem": "checking",
     "load": "persistence",
     "make_grid": "features.graphs",
     "make_knn_graph": "features.graphs",
     "make_superpixel_graph": "features.graphs",
-    "path": "estimators.path",
+    "path": "estimators.selection.path",
     "show_versions": "versions",
 }
 _FOLDERS = ("datasets", "features", "formats", "jit", "metrics", "report", "solvers")

@@ -24,18 +24,19 @@ from numpy.typing import NDArray
 
 from ._version import __version__
 from .core.result import Progress, Result
-from .formats.array_coding import array_from, shortest_form
+from .formats.model_values import (
+    SAVED_ESTIMATORS,
+    Decoder,
+    Encoder,
+    divide_classes,
+    import_saved,
+    plain_number,
+    renamed_parameters,
+)
 from .formats.opening import PathLike
 from .formats.writing import write_atomically
-from .registry import (
-    ESTIMATORS,
-    SAVED_PARAMETERS,
-    SAVED_TUPLES,
-    SAVED_VALUES,
-    entry_of,
-    import_name,
-)
-from .utils.defaults import CACHE_MB, KEEPING
+from .registry import entry_of
+from .utils.defaults import KEEPING
 from .utils.schema import Count, annotated_types, as_annotated, from_values
 from .utils.types import Floats
 from .utils.warn import warn_user
@@ -49,40 +50,6 @@ MOST_RECORDS = 2000  # of a history
 #: that deflate can do is 1,030 times; weights that are zero are left out of files.)
 MOST_SMALL, MOST_RATIO = 2**26, 200
 MOST_ZEROS = 2**28  # bytes of weights that are not in a file, in any case
-#: Parameters that earlier versions called otherwise, by estimator or extractor; None: of each.
-OLD_PARAMS: dict[str | None, dict[str, str]] = {
-    None: {"partial": "partial_labels", "n_basis": "n_components"},
-    "DependencyParser": {"templates": "features"},
-    "GrammarParser": {"max_length": "max_sentence_length"},
-    "PCFGParser": {"max_length": "max_sentence_length"},
-    "SequenceSegmenter": {"max_length": "max_segment_length"},
-    "SetMatcher": {"partial": "allow_unmatched"},
-}
-#: Values that earlier versions spelled otherwise, by the name that the parameter has now.
-OLD_VALUES: dict[str, dict[str, str]] = {
-    "loss": {
-        "zero-one": "zero_one",
-        "normalized-hamming": "normalized_hamming",
-        "normalized-swaps": "normalized_swaps",
-        "average-precision": "average_precision",
-    },
-    "measure": {
-        "rocarea": "roc_auc",
-        "precision@k": "precision_at_k",
-        "recall@k": "recall_at_k",
-        "precision@recall": "precision_at_recall",
-        "recall@precision": "recall_at_precision",
-        "average-precision": "average_precision",
-    },
-    "partial_labels": {"alternate": "cccp"},
-    "solver": {"one-slack": "one_slack", "n-slack": "n_slack", "dcd-light": "dcd_light"},
-}
-#: Parameters of a tagger that are options of its ``order``, and of its ``kernel``, now.
-OLD_ORDER = {"emission_order": "emissions", "label_tuples": "label_tuples", "eta": "eta"}
-OLD_KERNEL = ("gamma", "degree", "coef0", "kernel_params", "n_components", "basis")
-#: Parameters that are options of ``training`` now, with their defaults; files had no others.
-OLD_OPTIONS = {"cache_mb": CACHE_MB, "on_interrupt": "raise"}
-SAVED_ESTIMATORS = {entry.name: entry.module for entry in ESTIMATORS if entry.is_saved}
 
 
 def load(path: PathLike) -> Any:
@@ -115,10 +82,10 @@ def load_model(path: PathLike) -> tuple[Any, dict[str, Any]]:
             for name in archive.namelist()
             if name.startswith("arrays/")
         }
-        cls = _import(SAVED_ESTIMATORS, raw["estimator"])
-        raw["params"] = _renamed(raw["estimator"], raw["params"])
+        cls = import_saved(SAVED_ESTIMATORS, raw["estimator"])
+        raw["params"] = renamed_parameters(raw["estimator"], raw["params"])
         _check_params_known(path, raw, cls)
-        header = from_values(_Header, _Decoder(arrays)(raw), "header")
+        header = from_values(_Header, Decoder(arrays)(raw), "header")
         estimator = cls(**_checked_params(cls, header.params))
         w = _unpack_weights(header.coef)
         estimator._set_weights(w)
@@ -152,7 +119,7 @@ def save_model(estimator: Any, path: PathLike, extra: dict[str, Any] | None = No
         raise ValueError(
             f"{name} is not a class of this package and cannot be saved; keep coef_ with numpy.save"
         )
-    encode = _Encoder()
+    encode = Encoder()
     header = {
         "format": FORMAT,
         "schema": SCHEMA,
@@ -196,7 +163,7 @@ class _Header(NamedTuple):
     calibration: dict[str, Any] | None = None
 
 
-def _pack_params(estimator: Any, encode: _Encoder) -> dict[str, Any]:
+def _pack_params(estimator: Any, encode: Encoder) -> dict[str, Any]:
     """Parameters as JSON; what cannot be kept is left to its default, with a warning."""
     packed, lost = {}, []
     for name, value in estimator.get_params(deep=False).items():
@@ -205,7 +172,7 @@ def _pack_params(estimator: Any, encode: _Encoder) -> dict[str, Any]:
             lost += ["callbacks"] if has_callbacks else []
         try:
             packed[name] = encode(value)
-            _checked_params(type(estimator), {name: _plain(value)})  # as loading will do
+            _checked_params(type(estimator), {name: plain_number(value)})  # as loading will do
         except ValueError:
             packed.pop(name, None)
             lost.append(name)
@@ -296,9 +263,9 @@ def _pack_result(result: Result | None) -> dict[str, Any] | None:
     """A result without its weights and its solver's state; None where nothing was optimised."""
     if result is None:
         return None
-    packed = {name: _plain(getattr(result, name)) for name in _RESULT_FIELDS}
+    packed = {name: plain_number(getattr(result, name)) for name in _RESULT_FIELDS}
     packed["history"] = [
-        [_plain(getattr(record, name)) for name in _PROGRESS_FIELDS]
+        [plain_number(getattr(record, name)) for name in _PROGRESS_FIELDS]
         for record in _thinned(result.history)
     ]
     packed["history_fields"] = _PROGRESS_FIELDS
@@ -325,135 +292,6 @@ def _unpack_result(packed: dict[str, Any], w: Floats) -> Result:
     return from_values(Result, {"w": w, "history": history, **known}, "result")
 
 
-def _plain(value: Any) -> Any:
-    """A Python number for one of numpy's."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-# ----- JSON with a few more types ---------------------------------------------------------------
-
-
-class _CannotEncode(ValueError):
-    """A value that a model file has no form for."""
-
-
-class _Encoder:
-    """Turns values into JSON, and collects the arrays they hold."""
-
-    def __init__(self) -> None:
-        self.arrays: list[NDArray[Any]] = []
-
-    def __call__(self, value: Any) -> Any:
-        """The JSON for a value; _CannotEncode (a ValueError) if there is none."""
-        value = _plain(value)
-        if value is None or isinstance(value, (bool, int, float, str)):
-            return value
-        if isinstance(value, np.ndarray):
-            return self._array(value)
-        if type(value) is list:
-            return [self(item) for item in value]
-        if type(value) is tuple:
-            return {"$type": "tuple", "items": [self(item) for item in value]}
-        if type(value) is dict:
-            if all(isinstance(key, str) and not key.startswith("$") for key in value):
-                return {key: self(item) for key, item in value.items()}
-            pairs = [[self(key), self(item)] for key, item in value.items()]
-            return {"$type": "dict", "items": pairs}
-        name = type(value).__name__
-        if name in SAVED_TUPLES:
-            return {"$type": name, SAVED_TUPLES[name].items: [self(item) for item in value]}
-        if hasattr(value, "_asdict"):
-            return self(value._asdict())
-        if (
-            name in SAVED_PARAMETERS
-            and isinstance(value, _import(SAVED_PARAMETERS, name))
-            and _is_unfitted(value)
-        ):
-            return {"$type": name, "params": self(value.get_params(deep=False))}
-        if name in SAVED_VALUES and isinstance(value, _import(SAVED_VALUES, name)):
-            if _is_unfitted(value):
-                return {"$type": name, "params": self(value.get_params(deep=False))}
-            return {"$type": name, "state": self(value.to_state())}
-        raise _CannotEncode(
-            f"a model file cannot keep {value!r:.60} of type {type(value).__name__}"
-        )
-
-    def _array(self, value: NDArray[Any]) -> dict[str, Any]:
-        """Numbers go to a file of their own; strings and objects into the header."""
-        if value.dtype.kind in "biuf":
-            form, content = shortest_form(value)
-            self.arrays.append(content)
-            known = {"$type": "array", "number": len(self.arrays) - 1}
-            return known if form == "plain" else {**known, "form": form, "dtype": value.dtype.str}
-        if value.dtype.kind == "U" or value.dtype == object:
-            items = [self(item) for item in value.ravel().tolist()]
-            shape = list(value.shape)
-            return {"$type": "items", "dtype": value.dtype.str, "shape": shape, "items": items}
-        raise _CannotEncode(f"a model file cannot keep arrays of type {value.dtype}")
-
-
-class _Decoder:
-    """The inverse of `_Encoder`."""
-
-    def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
-        self.arrays = arrays
-
-    def __call__(self, value: Any) -> Any:
-        """The value of some JSON."""
-        if isinstance(value, list):
-            return [self(item) for item in value]
-        if not isinstance(value, dict):
-            return value
-        kind = value.get("$type")
-        if kind is None:
-            return {key: self(item) for key, item in value.items()}
-        match kind:
-            case "array":
-                return self._array(value)
-            case "items":
-                return self._items(value)
-            case "tuple":
-                return tuple(self(item) for item in value["items"])
-            case "dict":
-                return {self(key): self(item) for key, item in value["items"]}
-        if kind in SAVED_TUPLES:
-            module, items = SAVED_TUPLES[kind]
-            return import_name(module, kind)(*self(value[items]))
-        cls = _import({**SAVED_VALUES, **SAVED_PARAMETERS}, kind)
-        if "state" in value:
-            return cls.from_state(self(value["state"]))
-        return cls(**self(_renamed(kind, value["params"])))
-
-    def _array(self, value: dict[str, Any]) -> NDArray[Any]:
-        """An array of numbers."""
-        content = self.arrays[str(value["number"])]
-        return array_from(value.get("form", "plain"), value.get("dtype", ""), content)
-
-    def _items(self, value: dict[str, Any]) -> NDArray[Any]:
-        """An array of strings or objects."""
-        items = [self(item) for item in value["items"]]
-        dtype = np.dtype(value["dtype"])
-        if dtype.kind == "U":  # as wide as its strings, whatever a damaged header asks for
-            return np.array(items, dtype=str).reshape(value["shape"])
-        array = np.empty(len(items), dtype=object)
-        array[:] = items
-        return array.reshape(value["shape"])
-
-
-def _import(homes: dict[str, str], name: str) -> Any:
-    """A class out of a fixed list; nothing else is ever imported for a file."""
-    if name not in homes:
-        raise ValueError(f"unknown type {name!r}")
-    return import_name(homes[name], name)
-
-
-def _is_unfitted(value: Any) -> bool:
-    """Whether this is an extractor that has nothing to keep but its parameters."""
-    return hasattr(value, "get_params") and not any(
-        hasattr(value, name) for name in ("n_features_out_", "n_features_in_")
-    )
-
-
 # ----- files ------------------------------------------------------------------------------------
 
 
@@ -470,59 +308,8 @@ def _read_header(path: PathLike, archive: zipfile.ZipFile) -> dict[str, Any]:
             f"{header.get('schema')!s:.20}, and this version ({__version__}) reads up to schema "
             f"{SCHEMA}; upgrade maxmargin"
         )
-    _divide_classes(header)
+    divide_classes(header)
     return header
-
-
-def _divide_classes(header: dict[str, Any]) -> None:
-    """Name a model by its class of today, where it was an option of another class before 1.0."""
-    name, params, state = (header.get(key) for key in ("estimator", "params", "state"))
-    if not isinstance(params, dict) or not isinstance(state, dict):
-        return
-    others: tuple[str, ...] = ()
-    if name == "TreeLabeler" and "outputs" in params:
-        positions = params.pop("outputs") == "positions"
-        params["loss"] = params.get("loss") or ("deviation" if positions else "hamming")
-        if positions:
-            header["estimator"], header["state"] = "PartLocator", {"layout": state.get("layout")}
-            others = ("class_weight", "fit_intercept", "probability")
-        else:
-            others = ("patch", "size")
-    elif name == "SequenceAligner" and "task" in params:
-        ranks = params.pop("task") == "rank"
-        if ranks:
-            header["estimator"], others = "HomologyRanker", ("loss",)
-    for other in others:
-        params.pop(other, None)
-
-
-def _renamed(owner: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Parameters of a file by the names and with the values that they have now."""
-    names = OLD_PARAMS.get(None, {}) | OLD_PARAMS.get(owner, {})
-    renamed = {names.get(name, name): value for name, value in params.items()}
-    renamed = {
-        name: OLD_VALUES.get(name, {}).get(value, value) if isinstance(value, str) else value
-        for name, value in renamed.items()
-    }
-    if owner in SAVED_ESTIMATORS:
-        given = {name: renamed.pop(name) for name in list(renamed) if name in OLD_OPTIONS}
-        changed = {name: value for name, value in given.items() if value != OLD_OPTIONS[name]}
-        if changed:
-            renamed["training"] = {"$type": "TrainingOptions", "params": changed}
-    if owner == "SequenceTagger":
-        _merge_options(renamed)
-    return renamed
-
-
-def _merge_options(params: dict[str, Any]) -> None:
-    """Parameters of a tagger that became options of its order or of its kernel."""
-    order = {name: params.pop(old) for old, name in OLD_ORDER.items() if old in params}
-    if order not in ({}, {"emissions": 0, "label_tuples": "seen", "eta": 1.0}):
-        params["order"] = {"transitions": params.get("order", 1), **order}
-    kernel = {name: params.pop(name) for name in OLD_KERNEL if name in params}
-    if kernel and params.get("kernel", "linear") != "linear":
-        options = {"kernel": params["kernel"], **kernel}
-        params["kernel"] = {"$type": "KernelMap", "params": options}
 
 
 def _check_params_known(path: PathLike, header: dict[str, Any], cls: Any) -> None:

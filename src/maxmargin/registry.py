@@ -51,7 +51,7 @@ ESTIMATORS = (
     Estimator("GrammarParser", "estimators.trees.grammar", "parse", report="parses"),
     Estimator("PCFGParser", "estimators.trees.grammar", "parse", report="parses"),
     Estimator("SequenceAligner", "estimators.sequences.alignment", "align", report="alignments"),
-    Estimator("HomologyRanker", "estimators.sequences.homology", report="homologues"),
+    Estimator("HomologyRanker", "estimators.sequences.alignment", report="homologues"),
     Estimator("TreeLabeler", "estimators.trees.tree", "label-tree", report="trees"),
     Estimator("PartLocator", "estimators.trees.part_locator", report="positions"),
     Estimator("SetMatcher", "estimators.matching", report="matchings"),
@@ -71,7 +71,7 @@ SAVED_VALUES = {
 #: Parameters of estimators that are objects: files hold the parameters of these.
 SAVED_PARAMETERS = {
     "KernelMap": "features.kernels.map",
-    "TrainingOptions": "estimators.training_options",
+    "TrainingOptions": "estimators.parameters",
 }
 #: NamedTuples that they hold.
 SAVED_TUPLES = {

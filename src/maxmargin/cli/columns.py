@@ -434,6 +434,6 @@ def _remove(path: str) -> None:
 
 def _keep_while_mapped(stored: StoredSequences, files: ExitStack) -> None:
     """Let a file have its name for as long as it is in use: workers find it by that."""
-    from ..cluster.loaders import mapping_of
+    from ..cluster.executor import mapping_of
 
     weakref.finalize(mapping_of(stored.tokens.indices), files.pop_all().close)

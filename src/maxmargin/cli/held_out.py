@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..estimators.early_stopping import EarlyStopping, choosing
-from ..estimators.inputs.examples import examples_at, n_examples_of
+from ..estimators.examples import examples_at, n_examples_of
+from ..estimators.selection.early_stopping import EarlyStopping, choosing
 from ..formats.opening import open_binary
 from ..metrics.tallies import Tally
 from ..utils.tables import named_score

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from ..utils.types import Floats
 from ..utils.validation import ParameterError
 from .executor import (
+    ArrayShard,
     ClusterLost,
     Loader,
     Reply,
@@ -23,7 +24,6 @@ from .executor import (
     build_shard,
     count_bytes,
 )
-from .loaders import ArrayShard
 from .shard import Shard
 
 __all__ = ["DaskExecutor", "Missing", "address_of", "as_client", "drop", "work"]

@@ -18,8 +18,7 @@ from ..utils.types import Floats
 from ..utils.warn import warn_user
 from .ascent import ShardedAscent
 from .dask_executor import DaskExecutor, address_of, as_client
-from .executor import ClusterLost, Executor, Loader, NobodyWorks, ShardConfig, ShardedProblem
-from .loaders import cut
+from .executor import ClusterLost, Executor, Loader, NobodyWorks, ShardConfig, ShardedProblem, cut
 from .shard import ShardOptions
 
 __all__ = ["ClusterSolver", "solve_by"]

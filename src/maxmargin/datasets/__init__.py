@@ -1,6 +1,5 @@
 """Data sets: synthetic ones, made without a download, and public ones."""
 
-from .digit_words import DigitWords, make_digit_words
 from .public import (
     fetch_conll2000,
     fetch_conll2002,
@@ -13,8 +12,10 @@ from .public import (
 from .synthetic import (
     FACE_PARTS,
     FACE_TREE,
+    DigitWords,
     Faces,
     HomologueSearch,
+    make_digit_words,
     make_faces,
     make_homologues,
     make_sentences,

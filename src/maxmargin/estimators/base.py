@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import re
+import textwrap
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,9 +22,9 @@ from ..utils.defaults import TOL
 from ..utils.sklearn_bases import Estimator, check_fitted
 from ..utils.sparse_format import check_sparse
 from ..utils.types import Floats
-from .early_stopping import EarlyStopping
+from .parameters import TrainingOptions, shareable, training_options
+from .selection.early_stopping import EarlyStopping
 from .training import Trainer, TrainingSet
-from .training_options import TrainingOptions, shareable, training_options
 
 __all__ = [
     "CheckedWeights",
@@ -267,7 +269,7 @@ class MaxMarginEstimator(Savable):
 
     def fit_path(self, X: Any, y: Any, Cs: Any, **options: Any) -> Any:
         """Train clones of the estimator for many C; see `maxmargin.path`."""
-        from .path import path
+        from .selection.path import path
 
         return path(self, X, y, Cs, **options)
 
@@ -344,7 +346,31 @@ class ConditionalMethod:
 
 
 class OnlineMethod(ConditionalMethod):
-    """A method that an estimator has only while its solver is an online one; a decorator."""
+    """A method that an estimator has only while its solver is an online one; a decorator.
+
+    Lines ``{passes}`` and ``{C of all examples}`` of its docstring stand for what all of them say.
+    """
+
+    TEXTS: ClassVar = {
+        "passes": """\
+As many calls with the same data as `fit` makes passes give what `fit` gives. After `fit`, or
+with a model that was loaded, training resumes from its weights.""",
+        "C of all": """\
+C multiplies the sum of the slacks of all {0} seen so far: `sgd` and `pegasos` minimise the
+objective that `fit` would have on the {0} of all calls together. {1} of a call that
+is repeated count once. Of a model that was fitted or loaded, the {0} of its last
+training count, with weight 1.""",
+    }
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        super().__init__(method)
+
+        def text(line: re.Match[str]) -> str:
+            indent, key, noun = line.groups()
+            return textwrap.indent(self.TEXTS[key].format(noun, noun.capitalize()), indent)
+
+        pattern = re.compile(r"^( *)\{(passes|C of all) ?(\w*)\}$", re.MULTILINE)
+        method.__doc__ = pattern.sub(text, method.__doc__ or "")
 
     def check(self, estimator: Any) -> None:
         """See `ConditionalMethod`."""

@@ -22,9 +22,8 @@ from ..utils.validation import as_sample_weights, check_choice
 from .abilities.explanation import Evidence, Explanation, Places, column_names
 from .abilities.partial_labels import allowed_labels, flatten_fixed
 from .base import MaxMarginEstimator, checked_k
-from .graph_data import GraphSizes, read_graphs
-from .inputs.costs import CostTable, check_loss, label_costs, share_of_right
-from .inputs.labels import (
+from .costs import CostTable, check_loss, label_costs, share_of_right
+from .examples import (
     FlatLabels,
     LabelEncoder,
     Outputs,
@@ -32,6 +31,7 @@ from .inputs.labels import (
     flatten_labels,
     warn_of_unknown,
 )
+from .graph_data import GraphSizes, read_graphs
 from .parameters import with_inherited_parameters
 from .training import Trainer, TrainingSet
 

@@ -17,8 +17,8 @@ from ..utils.types import Floats, Ints
 from ..utils.validation import as_sample_weights
 from .abilities.explanation import Evidence, Explanation, Places, column_names
 from .base import MaxMarginEstimator, checked_k
-from .inputs.costs import score_weights
-from .inputs.labels import Outputs
+from .costs import score_weights
+from .examples import Outputs
 from .parameters import with_inherited_parameters
 from .training import Trainer, TrainingSet
 

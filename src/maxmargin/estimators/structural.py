@@ -19,8 +19,8 @@ from ..utils.sparse_format import check_sparse
 from ..utils.types import Floats
 from ..utils.validation import as_floats, as_sample_weights
 from .base import MaxMarginEstimator
-from .inputs.costs import score_weights
-from .inputs.labels import Outputs
+from .costs import score_weights
+from .examples import Outputs
 from .parameters import with_inherited_parameters
 from .training import Trainer, TrainingSet
 

@@ -27,12 +27,10 @@ from ..solvers.sparsification import check_tolerance, sparsify
 from ..utils.defaults import TOL
 from ..utils.types import Floats
 from ..utils.warn import warn_user
-from .early_stopping import EarlyStopping
-from .parameters import check_parameters, solver_of
-from .partial_fit_log import one_pass, open_log
-from .training_options import training_options
+from .parameters import check_parameters, solver_of, training_options
+from .selection.early_stopping import EarlyStopping
 from .transaction import transaction
-from .warm_start import Kept, beginning, fingerprint
+from .warm_start import Kept, beginning, fingerprint, one_pass, open_log
 
 __all__ = ["NoPathError", "Trainer", "TrainingSet"]
 

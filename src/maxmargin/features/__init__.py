@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from ..problems.classes.taxonomy import Taxonomy
-from .arcs import ArcTemplates, arc_templates
+from ..problems.dependency.features import ArcTemplates, arc_templates
 from .class_features import ClassFeatures
 from .dictionary import FeatureDictionary
 from .packing import PackedSequences, holds_named_features, pack_sequences

@@ -14,9 +14,11 @@ from .costs import mean_cost
 from .labels import (
     GradeScores,
     LabelScores,
+    Reliability,
     grade_scores,
     hamming,
     label_scores,
+    reliability,
     sequence_accuracy,
     tagging_report,
     token_accuracy,
@@ -30,7 +32,6 @@ from .rankings import (
     ranking_scores,
     swapped_pairs,
 )
-from .reliability import Reliability, reliability
 from .scoring import Averages, TypeScores
 from .segments import (
     SegmentScores,

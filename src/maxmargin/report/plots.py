@@ -13,7 +13,7 @@ from ..core.result import Progress, Result
 from ..formats.opening import PathLike
 from ..formats.trees import Tree, as_tree
 from ..formats.writing import write_atomically
-from ..metrics.reliability import Reliability
+from ..metrics.labels import Reliability
 from ..utils.validation import check_choice
 
 __all__ = ["plot_convergence", "plot_reliability", "plot_tree", "tree_height"]
@@ -176,7 +176,7 @@ def plot_reliability(
     Parameters
     ----------
     found : Reliability, or mapping of name to Reliability
-        What `maxmargin.metrics.reliability` gives, of one model or of several.
+        What `maxmargin.metrics.labels` gives, of one model or of several.
     path : str or path-like, optional
         Picture to write; its ending tells the format.
     title : str, optional

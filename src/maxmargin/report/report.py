@@ -16,21 +16,22 @@ from ..metrics.scoring import scores_of
 from ..metrics.tallies import Ratio
 from ..utils.tables import gap_fraction, is_fraction, score_name
 from ..utils.validation import check_choice
-from .charts import Line, line_chart, reliability_diagram
 from .contents import contents_of
 from .page import (
     Fraction,
+    Line,
     Section,
     articles,
     bar,
     both_ways,
     heat_map,
+    line_chart,
     named_table,
     page,
+    reliability_diagram,
     table,
 )
-from .subjects import describe
-from .subjects.subject import ORDERS, LabelCounts, Subject, worst_first
+from .subjects import ORDERS, LabelCounts, Subject, describe, worst_first
 
 __all__ = ["Report", "make_report"]
 

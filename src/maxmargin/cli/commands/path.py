@@ -230,7 +230,7 @@ def _by_folds(
 
 def _path(estimator: Any, examples: Any, arguments: argparse.Namespace) -> Any:
     """Models for all C."""
-    from ...estimators.path import path
+    from ...estimators.selection.path import path
 
     return path(estimator, examples.X, examples.y, arguments.Cs, **examples.params)
 

@@ -209,14 +209,9 @@ def echo_notes(arguments: argparse.Namespace, options: Sequence[Option]) -> None
 
 
 class StructTool(NamedTuple):
-    """A tool: its name, the options of both commands, and the module that does the work.
-
-    That module has ``learn(arguments, signals)`` and ``classify(arguments)``, which return exit
-    codes.
-    """
+    """A tool: its name, and the options of both commands, which `svm_struct` has as functions."""
 
     name: str
-    module: str
     lines: str  # what its files look like
     writes: str  # and its predictions
     learning: tuple[Option, ...]
@@ -279,14 +274,14 @@ class StructTool(NamedTuple):
     ) -> int:
         """Do what a command is for."""
         echo_notes(arguments, options)
-        return int(import_name(f"cli.dropins.{self.module}", what)(arguments, signals))
+        do = import_name("cli.dropins.svm_struct", f"{what}_{self.name.removeprefix('svm-')}")
+        return int(do(arguments, signals))
 
 
 _BEAM = Option("--b", "beam", note="is the width of a beam; the search here is exact and has none")
 
 HMM = StructTool(
     "svm-hmm",
-    "svm_hmm",
     "TAG qid:SEQUENCE INDEX:VALUE ... # comment",
     "the tag of each line",
     (
@@ -315,7 +310,6 @@ HMM = StructTool(
 )
 MULTICLASS = StructTool(
     "svm-multiclass",
-    "svm_multiclass",
     "CLASS INDEX:VALUE ... # comment",
     "the class of each line, and the scores of all classes",
     learn_options(0.1, {0: "100 for a wrong class", 1: "squared difference of classes"}, 0),
@@ -324,7 +318,6 @@ _SPARSE = "belongs to sparse kernel training, and has no effect here"
 
 PERF = StructTool(
     "svm-perf",
-    "svm_perf",
     "+1 or -1 INDEX:VALUE ... # comment",
     "the score of each line, positive ones for the class +1",
     (
@@ -365,7 +358,6 @@ PERF = StructTool(
 )
 RANK = StructTool(
     "svm-rank",
-    "svm_rank",
     "RELEVANCE qid:QUERY INDEX:VALUE ... # comment",
     "the score of each line, larger ones ranked first",
     learn_options(0.001, {1: "swapped pairs of a query", 2: "share of swapped pairs"}, 1),

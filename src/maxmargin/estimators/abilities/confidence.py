@@ -17,8 +17,8 @@ from ...utils.schema import from_values
 from ...utils.sklearn_bases import clone
 from ...utils.types import Floats, Ints
 from ...utils.warn import warn_user
-from ..inputs.examples import examples_at, n_examples_of
-from ..training_options import training_options
+from ..examples import examples_at, n_examples_of
+from ..parameters import training_options
 
 __all__ = [
     "CalibratedMethod",

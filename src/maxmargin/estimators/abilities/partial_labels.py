@@ -13,7 +13,7 @@ import numpy as np
 from ...features.containers import as_list
 from ...utils.types import Bools, Ints
 from ...utils.validation import check_choice
-from ..inputs.labels import CodedLabels, FlatLabels, Wording, flatten_labels, is_hashable
+from ..examples import CodedLabels, FlatLabels, Wording, flatten_labels, is_hashable
 
 __all__ = [
     "PartialLabels",

@@ -14,7 +14,7 @@ from ...utils.types import Bools, Ints32
 from ...utils.validation import check_choice
 from ...utils.warn import warn_user
 from ..abilities.partial_labels import is_choice
-from ..inputs.labels import FlatLabels
+from ..examples import FlatLabels
 
 __all__ = [
     "check_on_violation",

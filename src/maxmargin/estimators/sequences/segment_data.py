@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, pairwise
+from itertools import chain, compress, pairwise
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from ...engine.packed_problem import sparse_rows
+from ...features import PackedSequences
 from ...features.containers import as_list, as_tuples
-from ...problems.segments.k_best import INSIDE, START, FixedPieces, best_without, list_chunks
-from ...problems.segments.layout import Segment, SegmentLayout, chunks_of
+from ...problems.segments.k_best import (
+    INSIDE,
+    START,
+    FixedPieces,
+    RankedPieces,
+    best_without,
+    list_chunks,
+)
+from ...problems.segments.layout import (
+    Pieces,
+    Segment,
+    SegmentLayout,
+    chunks_of,
+    segments_by_sequence,
+)
+from ...solvers.base import checked_weights
 from ...utils.types import Bools, Floats, Ints
-from ...utils.validation import is_list
+from ...utils.validation import as_sample_weights, is_list
 from ...utils.warn import warn_user
 from ..abilities.explanation import (
     Evidence,
@@ -32,18 +48,19 @@ from ..abilities.explanation import (
     token_name,
 )
 from ..abilities.partial_labels import is_choice
-from ..inputs.examples import is_empty
-from ..inputs.labels import FlatLabels, Wording, is_hashable
+from ..examples import FlatLabels, LabelEncoder, Wording, examples_at, is_empty, is_hashable
 from .token_inputs import TokenInputs
 
 __all__ = [
     "Segments",
+    "coded_segments",
+    "examples_within",
     "explain_segments",
     "fixed_pieces",
     "labels_of",
     "longest_by_label",
+    "ranked_segments",
     "read_segments",
-    "sequences_within",
 ]
 
 Segments = list[tuple[int, int, Any]]
@@ -201,6 +218,51 @@ def sequences_within(max_segment_length: Any, segments: list[Segments], drop: bo
 
 
 # ----- explanations ------------------------------------------------------------------------------
+
+
+def examples_within(
+    longest: Any,
+    packed: PackedSequences,
+    segments: list[Segments],
+    sample_weight: Any,
+    drop: bool,
+) -> tuple[PackedSequences, list[Segments], Floats | None]:
+    """The sequences without longer segments, and their weights; see `sequences_within`."""
+    weights = as_sample_weights(sample_weight)
+    kept = sequences_within(longest, segments, drop)
+    if kept.all():
+        return packed, segments, weights
+    if weights is not None:
+        weights = checked_weights(weights, len(kept))[kept]
+    own = list(compress(segments, kept.tolist()))
+    return examples_at(packed, np.flatnonzero(kept)), own, weights
+
+
+def coded_segments(segments: list[Segments], classes: NDArray[Any]) -> list[list[Segment]]:
+    """Segments with numbers for labels; ValueError for a label that the model does not know."""
+    labels = labels_of(segments)
+    codes = LabelEncoder(classes).encode(labels)
+    unknown = np.flatnonzero(codes < 0)
+    if len(unknown):
+        raise ValueError(
+            f"{labels.place(unknown[0])}: label {labels.values[unknown[0]]!r:.40} is not among "
+            f"the labels {classes.tolist()!r:.60}"
+        )
+    numbers = iter(codes.tolist())
+    return [[(start, stop, next(numbers)) for start, stop, _ in own] for own in segments]
+
+
+def ranked_segments(
+    best: RankedPieces, offsets: Ints, labels: NDArray[Any]
+) -> list[list[tuple[Segments, float]]]:
+    """Segments and scores of each sequence, the best first."""
+    found: list[list[tuple[Segments, float]]] = [[] for _ in best.found]
+    for rank in range(best.scores.shape[1]):
+        pieces = Pieces(best.labels[rank], best.lengths[rank])
+        listed = segments_by_sequence(pieces, offsets, labels)
+        for i in np.flatnonzero(best.found > rank).tolist():
+            found[i].append((listed[i], float(best.scores[i, rank])))
+    return found
 
 
 def segment_evidence(

@@ -3,50 +3,48 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain, compress
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...engine.packed_problem import rows_between, sparse_rows
-from ...engine.parallel.threads import parallel_chunks
+from ...engine.packed_problem import sparse_rows
 from ...engine.rows import Rows
 from ...features import FeatureDictionary, PackedSequences, WindowFeatures
 from ...features.tokens import TokenChunks
 from ...metrics.segments import segment_f1
-from ...problems.segments.layout import Pieces, SegmentLayout, segments_by_sequence
+from ...problems.segments.layout import SegmentLayout, segments_by_sequence
 from ...problems.segments.problem import LOSSES, SegmentDecoder, SegmentLoss, SegmentProblem
-from ...solvers.base import checked_weights
 from ...utils.schema import Count, Labels, Names
 from ...utils.types import Floats, Ints
-from ...utils.validation import as_sample_weights, check_choice
-from ..abilities.explanation import (
-    Explanation,
-    strongest_by_label,
-)
+from ...utils.validation import check_choice
+from ..abilities.explanation import Explanation, strongest_by_label
 from ..base import MaxMarginEstimator, OnlineMethod, checked_k
-from ..inputs.examples import answers_empty, examples_at, passes_empty
-from ..inputs.labels import (
+from ..examples import (
     FlatLabels,
     LabelEncoder,
     Outputs,
+    answers_empty,
     flatten_labels,
     label_objects,
+    passes_empty,
     warn_of_unknown,
 )
 from ..parameters import with_inherited_parameters
 from ..training import Trainer, TrainingSet
 from .segment_data import (
     Segments,
+    coded_segments,
+    examples_within,
     explain_segments,
     fixed_pieces,
     labels_of,
     longest_by_label,
+    ranked_segments,
     read_segments,
-    sequences_within,
 )
-from .token_inputs import VECTORS_WORTH_CUTTING, TokenInputs
+from .token_inputs import TokenInputs, from_vectors
 
 __all__ = ["SequenceSegmenter"]
 
@@ -162,12 +160,11 @@ class SequenceSegmenter(MaxMarginEstimator):
         inputs, packed = TokenInputs.fit(self.features, X)
         inputs.set_attributes(self)
         segments = read_segments(y, packed.offsets)
-        packed, segments, weights = self._fitting(
-            self.max_segment_length, packed, segments, sample_weight
+        kept = examples_within(
+            self.max_segment_length, packed, segments, sample_weight, self.on_violation == "drop"
         )
-        self._fit_labels(segments, labels_of(segments), packed)
-        data = self._coded(packed, segments)
-        return TrainingSet(lambda: self._problem(*data), (*data, self.loss), weights)
+        self._fit_labels(kept[1], labels_of(kept[1]), kept[0])
+        return self._batch(*kept, self.loss)
 
     @OnlineMethod
     def partial_fit(
@@ -175,15 +172,12 @@ class SequenceSegmenter(MaxMarginEstimator):
     ) -> SequenceSegmenter:
         """Make one pass over more sequences, with an online solver.
 
-        As many calls with the same data as `fit` makes passes give what `fit` gives. After `fit`,
-        or with a model that was loaded, training goes on from the weights there are. Features
-        and lengths are those of the first call: what is new in later ones has no weights. Features
-        are then ignored; ``on_violation`` says what becomes of longer segments.
+        {passes}
 
-        C multiplies the sum of the slacks of all sequences seen so far: `sgd` and `pegasos`
-        minimise the objective that `fit` would have on the sequences of all calls together.
-        Sequences of a call that is repeated count once. Of a model that was fitted or loaded, the
-        sequences of its last training count, with weight 1.
+        Features and lengths are those of the first call: what is new in later ones has no weights.
+        Features are then ignored; ``on_violation`` says what becomes of longer segments.
+
+        {C of all sequences}
 
         Parameters
         ----------
@@ -206,8 +200,7 @@ class SequenceSegmenter(MaxMarginEstimator):
     def _training_batch(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> TrainingSet:
         """See `MaxMarginEstimator`."""
         self._check_parameters()
-        first = not hasattr(self, "classes_")
-        if first:
+        if first := not hasattr(self, "classes_"):
             inputs, packed = TokenInputs.fit(self.features, X)
             inputs.set_attributes(self)
         else:
@@ -216,22 +209,10 @@ class SequenceSegmenter(MaxMarginEstimator):
         if first:
             listed = labels_of(segments) if classes is None else flatten_labels([list(classes)])
             self._fit_labels(segments, listed, packed)
-        packed, segments, weights = self._fitting(self._longest(), packed, segments, sample_weight)
-        data = self._coded(packed, segments)
-        return TrainingSet(lambda: self._problem(*data), data, weights)
-
-    def _fitting(
-        self, longest: Any, packed: PackedSequences, segments: list[Segments], sample_weight: Any
-    ) -> tuple[PackedSequences, list[Segments], Floats | None]:
-        """The sequences without longer segments, and their weights; see `on_violation`."""
-        weights = as_sample_weights(sample_weight)
-        kept = sequences_within(longest, segments, self.on_violation == "drop")
-        if kept.all():
-            return packed, segments, weights
-        if weights is not None:
-            weights = checked_weights(weights, len(kept))[kept]
-        own = list(compress(segments, kept.tolist()))
-        return examples_at(packed, np.flatnonzero(kept)), own, weights
+        kept = examples_within(
+            self._longest(), packed, segments, sample_weight, self.on_violation == "drop"
+        )
+        return self._batch(*kept)
 
     def _check_parameters(self) -> None:
         """Raise ValueError for wrong ones, before the features are built."""
@@ -245,37 +226,27 @@ class SequenceSegmenter(MaxMarginEstimator):
         if not labels.values:
             raise ValueError("y has no segments; at least one is needed")
         encoder = LabelEncoder.of(labels)
-        known = set(encoder.classes.tolist())
+        known = set(classes := encoder.classes.tolist())
         of_known = [[one for one in own if one[2] in known] for own in segments]
-        longest = longest_by_label(
-            self.max_segment_length, of_known, encoder.classes.tolist(), _longest_of(packed)
-        )
+        most = int(np.diff(packed.offsets).max())  # tokens of a sequence
+        longest = longest_by_label(self.max_segment_length, of_known, classes, most)
         n_features = int(packed.tokens.shape[1])
         n_inputs = n_features + bool(self.fit_intercept)
         layout = SegmentLayout(n_inputs, np.array(longest), bool(self.last_tokens))
         self._set_model(encoder.classes, n_features, layout)
 
-    def _coded(self, packed: PackedSequences, segments: list[Segments]) -> tuple[Any, ...]:
-        """What a problem is made of; ValueError for a segment that the model does not know."""
-        labels = labels_of(segments)
-        codes = LabelEncoder(self.classes_).encode(labels)
-        unknown = np.flatnonzero(codes < 0)
-        if len(unknown):
-            raise ValueError(
-                f"{labels.place(unknown[0])}: label {labels.values[unknown[0]]!r:.40} is not among "
-                f"the labels {self.classes_.tolist()!r:.60}"
-            )
-        numbers = iter(codes.tolist())
-        coded = [[(start, stop, next(numbers)) for start, stop, _ in own] for own in segments]
+    def _batch(
+        self, packed: PackedSequences, segments: list[Segments], weights: Any, *more: Any
+    ) -> TrainingSet:
+        """What is trained on; ValueError for a segment that the model does not know."""
         layout = self._decoder.layout
-        options = {"fit_intercept": self._has_intercept, "last_tokens": layout.last_tokens}
-        return packed.tokens, packed.offsets, coded, layout.longest, options
-
-    def _problem(
-        self, tokens: Any, offsets: Ints, coded: Any, longest: Ints, options: dict[str, bool]
-    ) -> SegmentProblem:
-        """The problem of these sequences."""
-        return SegmentProblem(tokens, offsets, coded, longest, loss=self.loss, **options)
+        options: Any = {"fit_intercept": self._has_intercept, "last_tokens": layout.last_tokens}
+        data: tuple[Any, ...] = (*packed, coded_segments(segments, self.classes_), layout.longest)
+        return TrainingSet(
+            lambda: SegmentProblem(*data, loss=self.loss, **options),
+            (*data, options, *more),
+            weights,
+        )
 
     def _set_model(self, classes: NDArray[Any], n_features: int, layout: SegmentLayout) -> None:
         """Fix labels and the layout of the weights."""
@@ -341,43 +312,28 @@ class SequenceSegmenter(MaxMarginEstimator):
         self, packed: PackedSequences, k: int, fixed: Any
     ) -> list[list[tuple[Segments, float]]]:
         """The k best segmentations of sequences whose features are known."""
-        tokens, offsets = packed
-        rows, labels = sparse_rows(tokens, self._has_intercept), label_objects(self.classes_)
-        longest = self._decoder.layout.longest.tolist()
+        labels, longest = label_objects(self.classes_), self._decoder.layout.longest.tolist()
+        offsets = packed.offsets
         known = None if fixed is None else fixed_pieces(fixed, offsets, labels.tolist(), longest)
 
-        def ranked(first: int, end: int) -> list[list[tuple[Segments, float]]]:
-            own = offsets[first : end + 1]
-            chunk = slice(int(own[0]), int(own[-1]))
-            part = None if known is None else known.between(chunk)
-            own_rows = rows_between(rows, chunk.start, chunk.stop)
-            own = own - own[0]
-            best = self._decoder.decode_k_best(own_rows, own, self._weights, k, part)
-            found: list[list[tuple[Segments, float]]] = [[] for _ in best.found]
-            for rank in range(best.scores.shape[1]):
-                pieces = Pieces(best.labels[rank], best.lengths[rank])
-                listed = segments_by_sequence(pieces, own, labels)
-                for i in np.flatnonzero(best.found > rank).tolist():
-                    found[i].append((listed[i], float(best.scores[i, rank])))
-            return found
+        def ranked(rows: Rows, offsets: Ints, tokens: slice) -> list[list[tuple[Segments, float]]]:
+            part = None if known is None else known.between(tokens)
+            best = self._decoder.decode_k_best(rows, offsets, self._weights, k, part)
+            return ranked_segments(best, offsets, labels)
 
-        work = self._decoder.token_work(rows, k)
-        parts = parallel_chunks(self.n_jobs, offsets, work, ranked, VECTORS_WORTH_CUTTING)
-        return list(chain.from_iterable(parts))
+        return self._in_chunks(packed, ranked, k)
 
     def _segments(self, packed: PackedSequences) -> list[Segments]:
         """Best segments of sequences whose features are known."""
-        tokens, offsets = packed
-        rows = sparse_rows(tokens, self._has_intercept)
+        return Outputs(
+            self._in_chunks(packed, lambda rows, offsets, _: self._listed(rows, offsets))
+        )
 
-        def listed(first: int, end: int) -> list[Segments]:
-            own = offsets[first : end + 1]
-            part = rows_between(rows, int(own[0]), int(own[-1]))
-            return self._listed(part, own - own[0])
-
-        work = self._decoder.token_work(rows)
-        parts = parallel_chunks(self.n_jobs, offsets, work, listed, VECTORS_WORTH_CUTTING)
-        return Outputs(chain.from_iterable(parts))
+    def _in_chunks(self, packed: PackedSequences, decode: Any, k: int = 1) -> list[Any]:
+        """What `from_vectors` makes of sequences."""
+        rows = sparse_rows(packed.tokens, self._has_intercept)
+        work = self._decoder.token_work(rows, k)
+        return from_vectors(rows, packed.offsets, decode, work, self.n_jobs)
 
     def _listed(self, rows: Rows, offsets: Ints) -> list[Segments]:
         """Best segments of some sequences."""
@@ -493,8 +449,7 @@ class SequenceSegmenter(MaxMarginEstimator):
         first = 0 if where == "inside" else K + 1 + K * (where == "last")
         labels += [None] if where == "inside" else []
         chosen = weights[:, first : first + len(labels)]
-        names = TokenInputs.of(self).feature_names
-        return strongest_by_label(chosen, labels, n, against, names)
+        return strongest_by_label(chosen, labels, n, against, TokenInputs.of(self).feature_names)
 
     @property
     def _has_intercept(self) -> bool:
@@ -543,8 +498,3 @@ class SegmenterState(NamedTuple):
     features: WindowFeatures | FeatureDictionary | None
     feature_names: Names | None = None
     last_tokens: bool = True
-
-
-def _longest_of(packed: PackedSequences) -> int:
-    """Number of tokens of the longest sequence."""
-    return int(np.diff(packed.offsets).max())

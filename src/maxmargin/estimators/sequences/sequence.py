@@ -17,9 +17,16 @@ from ..abilities.explanation import Explanation, no_decisions
 from ..abilities.kernels import FittedKernel, Kernelized, check_no_kernel
 from ..abilities.partial_labels import PartialLabels
 from ..base import MaxMarginEstimator, OnlineMethod, checked_k
-from ..inputs.costs import CostTable, share_of_right
-from ..inputs.examples import answers_empty, is_empty, materialize, passes_empty
-from ..inputs.labels import LabelEncoder, flatten_labels, warn_of_unknown
+from ..costs import CostTable, share_of_right
+from ..examples import (
+    LabelEncoder,
+    answers_empty,
+    flatten_labels,
+    is_empty,
+    materialize,
+    passes_empty,
+    warn_of_unknown,
+)
 from ..parameters import with_inherited_parameters
 from ..training import Trainer, TrainingSet
 from ..warm_start import prior_mean
@@ -203,22 +210,16 @@ class SequenceTagger(TokenConfidences, Kernelized, PartialLabels, MaxMarginEstim
 
     @OnlineMethod
     def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        classes: Any = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: Any, y: Any, classes: Any = None, sample_weight: ArrayLike | None = None
     ) -> SequenceTagger:
         """Make one pass over more sequences, with an online solver.
 
-        As many calls with the same data as `fit` makes passes give what `fit` gives. After `fit`,
-        or with a model that was loaded, training goes on from the weights there are. Features are
-        those of the first call: what is new in later ones has no weights and is ignored.
+        {passes}
 
-        C multiplies the sum of the slacks of all examples seen so far: `sgd` and `pegasos`
-        minimise the objective that `fit` would have on the examples of all calls together.
-        Examples of a call that is repeated count once. Of a model that was fitted or loaded, the
-        examples of its last training count, with weight 1.
+        Features are those of the first call: what is new in later ones has no weights and is
+        ignored.
+
+        {C of all examples}
 
         Parameters
         ----------

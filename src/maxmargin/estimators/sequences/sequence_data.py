@@ -26,8 +26,8 @@ from ..abilities.partial_labels import (
     has_unknown,
     listed_labels,
 )
-from ..inputs.costs import check_loss, label_costs, used_class_weight
-from ..inputs.labels import FlatLabels, LabelEncoder, check_known, flatten_labels
+from ..costs import check_loss, label_costs, used_class_weight
+from ..examples import FlatLabels, LabelEncoder, check_known, flatten_labels
 from ..warm_start import check_prior
 from .constraints import (
     check_on_violation,

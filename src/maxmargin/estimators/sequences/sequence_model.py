@@ -37,7 +37,7 @@ from ..abilities.explanation import (
 )
 from ..abilities.kernels import sequences_at_a_time
 from ..abilities.partial_labels import allowed_labels, flatten_fixed
-from ..inputs.labels import LabelEncoder, Outputs, check_known, flatten_labels, label_objects
+from ..examples import LabelEncoder, Outputs, check_known, flatten_labels, label_objects
 from .token_inputs import VECTORS_WORTH_CUTTING, TokenInputs, TransitionInputs
 
 __all__ = ["ChainShape", "HigherOrderState", "SequenceDecoder", "SequenceModel"]

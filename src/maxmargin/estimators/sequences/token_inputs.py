@@ -5,13 +5,16 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import chain
 from numbers import Integral
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...engine.packed_problem import rows_between
 from ...engine.parallel.threads import parallel_chunks
+from ...engine.rows import Rows
 from ...features import (
     FeatureDictionary,
     PackedSequences,
@@ -27,7 +30,13 @@ from ...utils.sklearn_bases import clone
 from ...utils.sparse_format import check_sparse
 from ...utils.types import Ints
 
-__all__ = ["VECTORS_WORTH_CUTTING", "TokenInputs", "TransitionInputs", "fit_transition_inputs"]
+__all__ = [
+    "VECTORS_WORTH_CUTTING",
+    "TokenInputs",
+    "TransitionInputs",
+    "fit_transition_inputs",
+    "from_vectors",
+]
 
 Value = TypeVar("Value")
 
@@ -132,6 +141,27 @@ class TokenInputs(NamedTuple):
             known = self.names if made is None else made
             names = {f: f"x{f}" if known is None else str(known[f]) for f in own}
         return {**names, self.n_features: "intercept"}
+
+
+def from_vectors(
+    rows: Rows,
+    offsets: Ints,
+    decode: Callable[[Rows, Ints, slice], Iterable[Value]],
+    token_work: float,
+    n_jobs: int | None,
+) -> list[Value]:
+    """What decoding gives, some sequences at a time, in their order; threads share it.
+
+    It takes the rows and offsets of some sequences, and the places of their tokens among all.
+    """
+
+    def find(first: int, end: int) -> Iterable[Value]:
+        own = offsets[first : end + 1]
+        places = slice(int(own[0]), int(own[-1]))
+        return decode(rows_between(rows, places.start, places.stop), own - own[0], places)
+
+    parts = parallel_chunks(n_jobs, offsets, token_work, find, VECTORS_WORTH_CUTTING)
+    return list(chain.from_iterable(parts))
 
 
 def _packed_by(features: Any, X: PackedSequences) -> tuple[TokenInputs, PackedSequences]:

@@ -19,8 +19,8 @@ from ..abilities.confidence import Confidences, fit_calibration
 from ..abilities.explanation import Explanation, explain_whole, one_row, strongest_by_label
 from ..abilities.kernels import FittedKernel, KernelParameters, check_no_kernel
 from ..base import OnlineMethod, checked_k
-from ..inputs.costs import CostTable, example_weights, score_weights
-from ..inputs.examples import n_examples_of
+from ..costs import CostTable, example_weights, score_weights
+from ..examples import n_examples_of
 from ..parameters import with_inherited_parameters
 from ..training import Trainer, TrainingSet
 from ..warm_start import prior_mean
@@ -213,13 +213,9 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
     ) -> MulticlassSVM:
         """Make one pass over more examples, with an online solver.
 
-        As many calls with the same data as `fit` makes passes give what `fit` gives. After `fit`,
-        or with a model that was loaded, training goes on from the weights there are.
+        {passes}
 
-        C multiplies the sum of the slacks of all examples seen so far: `sgd` and `pegasos`
-        minimise the objective that `fit` would have on the examples of all calls together.
-        Examples of a call that is repeated count once. Of a model that was fitted or loaded, the
-        examples of its last training count, with weight 1.
+        {C of all examples}
 
         Parameters
         ----------

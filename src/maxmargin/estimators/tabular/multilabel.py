@@ -26,7 +26,7 @@ from ...utils.sklearn_bases import Classifier
 from ...utils.types import Bools, Floats, Ints
 from ..abilities.explanation import Evidence, Explanation, Places, one_row
 from ..base import ConditionalMethod, OnlineMethod, checked_k
-from ..inputs.costs import check_loss, costs_of_sets, example_weights
+from ..costs import check_loss, costs_of_sets, example_weights
 from ..parameters import with_inherited_parameters
 from ..training import Trainer, TrainingSet
 from .base import TabularEstimator, canonical, check_lengths, check_rows, read_only
@@ -144,14 +144,11 @@ class MultilabelSVM(Classifier, TabularEstimator):  # type: ignore[misc]
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> MultilabelSVM:
         """Make one pass over more examples, with an online solver.
 
-        As many calls with the same data as `fit` makes passes give what `fit` gives. After `fit`,
-        or with a model that was loaded, training goes on from the weights there are. Edges of
-        a learned tree are those of the first call.
+        {passes}
 
-        C multiplies the sum of the slacks of all examples seen so far: `sgd` and `pegasos`
-        minimise the objective that `fit` would have on the examples of all calls together.
-        Examples of a call that is repeated count once. Of a model that was fitted or loaded, the
-        examples of its last training count, with weight 1.
+        Edges of a learned tree are those of the first call.
+
+        {C of all examples}
 
         Parameters
         ----------

@@ -20,8 +20,8 @@ from ...utils.validation import check_choice
 from ...utils.warn import warn_user
 from ..abilities.explanation import Evidence, Explanation, explain_whole, one_row
 from ..base import checked_k
-from ..inputs.costs import example_weights
-from ..inputs.labels import FlatLabels, LabelEncoder
+from ..costs import example_weights
+from ..examples import FlatLabels, LabelEncoder
 from ..parameters import with_inherited_parameters
 from ..training import Trainer, TrainingSet
 from .base import (

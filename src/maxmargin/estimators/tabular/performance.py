@@ -19,7 +19,7 @@ from ...utils.warn import warn_user
 from ..abilities.explanation import Explanation, explain_whole, one_row
 from ..abilities.kernels import FittedKernel, KernelModel, KernelParameters, check_no_kernel
 from ..base import checked_k
-from ..inputs.costs import example_weights, used_class_weight
+from ..costs import example_weights, used_class_weight
 from ..parameters import with_inherited_parameters
 from ..training import Trainer, TrainingSet
 from .base import (

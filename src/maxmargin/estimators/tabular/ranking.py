@@ -28,7 +28,7 @@ from ...utils.types import Floats, Ints
 from ...utils.validation import check_choice
 from ..abilities.explanation import Explanation, decision, explain_whole, one_row
 from ..base import OnlineMethod, checked_k
-from ..inputs.costs import example_weights
+from ..costs import example_weights
 from ..parameters import with_inherited_parameters
 from ..training import Trainer, TrainingSet
 from .base import TabularEstimator, canonical, check_examples, check_lengths
@@ -144,14 +144,11 @@ class RankSVM(TabularEstimator):
     ) -> RankSVM:
         """Make one pass over more queries, with an online solver.
 
-        As many calls with the same data as `fit` makes passes give what `fit` gives. After `fit`,
-        or with a model that was loaded, training goes on from the weights there are. A query has
-        to come as a whole: documents of two calls are never compared.
+        {passes}
 
-        C multiplies the sum of the slacks of all queries seen so far: `sgd` and `pegasos`
-        minimise the objective that `fit` would have on the queries of all calls together.
-        Queries of a call that is repeated count once. Of a model that was fitted or loaded, the
-        queries of its last training count, with weight 1.
+        A query has to come as a whole: documents of two calls are never compared.
+
+        {C of all queries}
 
         Parameters
         ----------

@@ -29,13 +29,16 @@ from ..abilities.confidence import (
 from ..abilities.explanation import Explanation
 from ..abilities.partial_labels import PartialLabels, check_something_known, flatten_fixed
 from ..base import MaxMarginEstimator, checked_k
-from ..inputs.costs import share_of_right
-from ..inputs.examples import answers_empty, examples_at, materialize, passes_empty
-from ..inputs.labels import (
+from ..costs import share_of_right
+from ..examples import (
     FlatLabels,
     LabelEncoder,
     Outputs,
+    answers_empty,
     check_known,
+    examples_at,
+    materialize,
+    passes_empty,
     warn_of_unknown,
 )
 from ..parameters import with_inherited_parameters

@@ -37,8 +37,7 @@ from ..abilities.explanation import (
     no_decisions,
 )
 from ..abilities.partial_labels import choice_of, has_unknown
-from ..inputs.examples import is_empty
-from ..inputs.labels import FlatLabels, Wording, flatten_labels, is_hashable
+from ..examples import FlatLabels, Wording, flatten_labels, is_empty, is_hashable
 
 __all__ = [
     "WORDING",

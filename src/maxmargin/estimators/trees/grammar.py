@@ -26,7 +26,7 @@ from ..abilities.explanation import (
     strongest,
 )
 from ..base import MaxMarginEstimator, checked_k
-from ..inputs.examples import materialize
+from ..examples import materialize
 from ..parameters import with_inherited_parameters
 from ..training import Trainer, TrainingSet
 from ..transaction import transaction

@@ -22,8 +22,8 @@ from ...utils.types import Floats, Ints
 from ...utils.validation import check_choice, is_at_least
 from ...utils.warn import warn_user
 from ..base import Savable, checked_k
-from ..inputs.costs import score_weights
-from ..inputs.labels import Outputs
+from ..costs import score_weights
+from ..examples import Outputs
 
 logger = logging.getLogger("maxmargin")
 

@@ -25,8 +25,8 @@ from ..abilities.confidence import (
 from ..abilities.explanation import Explanation
 from ..abilities.partial_labels import PartialLabels, check_something_known
 from ..base import MaxMarginEstimator, checked_k
-from ..inputs.costs import CostTable, score_weights
-from ..inputs.examples import materialize
+from ..costs import CostTable, score_weights
+from ..examples import materialize
 from ..parameters import with_inherited_parameters
 from ..training import Trainer, TrainingSet
 from .tree_labels import NODES, NodeLabels, edges_of, prepare_labels, tree_inputs_at

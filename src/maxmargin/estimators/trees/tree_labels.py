@@ -36,9 +36,8 @@ from ..abilities.partial_labels import (
     has_unknown,
     listed_labels,
 )
-from ..inputs.costs import check_loss, costs_of_nodes, used_class_weight
-from ..inputs.examples import examples_at
-from ..inputs.labels import FlatLabels, LabelEncoder, Wording, warn_of_unknown
+from ..costs import check_loss, costs_of_nodes, used_class_weight
+from ..examples import FlatLabels, LabelEncoder, Wording, examples_at, warn_of_unknown
 
 __all__ = ["NODES", "NodeLabels", "Prepared", "given_edges", "prepare_labels", "tree_inputs_at"]
 

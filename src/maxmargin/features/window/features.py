@@ -25,10 +25,10 @@ from ...utils.types import Ints, Ints32
 from ...utils.validation import check_choice
 from ..packing import PackedSequences
 from ..tokens import as_token_columns
-from .coding import ColumnCoder
 from .kernels import WindowTables, find_features
 from .keys import (
     CodedTokens,
+    ColumnCoder,
     Keys,
     View,
     Windows,

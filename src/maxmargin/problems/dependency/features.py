@@ -28,6 +28,7 @@ __all__ = [
     "TokenFields",
     "arc_feature_names",
     "arc_keys",
+    "arc_templates",
     "columns_of",
     "field_and_shift",
     "fill_keys",
@@ -189,6 +190,25 @@ DEFAULT_TEMPLATES = ArcTemplates(
         ("fine", "word"),
     ),
 )
+
+
+def arc_templates() -> ArcTemplates:
+    """Templates that `DependencyParser` takes by default (McDonald et al. 2005).
+
+    Returns
+    -------
+    ArcTemplates
+        A named tuple; ``_replace`` makes another one.
+
+    Examples
+    --------
+    >>> templates = arc_templates()
+    >>> templates.arcs[-1]
+    ('tag-1 tag', 'tag tag+1')
+    >>> templates._replace(between=()).between
+    ()
+    """
+    return DEFAULT_TEMPLATES
 
 
 class TokenFields(NamedTuple):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from numbers import Integral, Real
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import joblib
 import numpy as np
@@ -20,36 +19,30 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from ..checkpoints import FOLD, check_location, identity_at, part_of
-from ..progress import Loop, running_clock
-from ..utils.sklearn_bases import doc_link_template
-from ..utils.sparse_format import check_sparse
-from ..utils.types import Ints
-from ..utils.warn import warn_user
-from .inputs.examples import examples_at, materialize, n_examples_of
-from .path import check_estimator, checked_Cs, path
-from .training import NoPathError
-from .training_options import training_options
+from ...checkpoints import check_location, identity_at
+from ...progress import Loop, running_clock
+from ...utils.sklearn_bases import doc_link_template
+from ...utils.sparse_format import check_sparse
+from ...utils.warn import warn_user
+from ..examples import materialize, n_examples_of
+from ..parameters import training_options
+from .path import check_estimator, checked_Cs
+from .trials import (
+    Evaluator,
+    Fold,
+    Trial,
+    by_name,
+    described,
+    groups_of,
+    in_order,
+    make_fold,
+    path_to,
+    refit,
+    results_of,
+    was_interrupted,
+)
 
 __all__ = ["SearchCV"]
-
-
-class _Fold(NamedTuple):
-    """One split of the examples, with what else ``fit`` and ``score`` are given."""
-
-    number: int
-    train: tuple[Any, Any, dict[str, Any]]
-    test: tuple[Any, Any, dict[str, Any]]
-
-
-class _Trial(NamedTuple):
-    """One candidate in one fold: its scores by name, or why there are none."""
-
-    scores: dict[str, float] | None
-    fit_time: float
-    score_time: float
-    model: Any = None
-    error: str = ""
 
 
 class SearchCV(MetaEstimatorMixin, BaseEstimator):
@@ -188,10 +181,10 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
         rows = X if _n_rows(X) == n else np.arange(n)  # containers of tokens have other lengths
         splits = list(splitter.split(rows, y if _n_rows(y) == n else None, **split_params))
         folds = (
-            self._fold(k, X, y, train, test, fit_params, score_params)
+            make_fold(self.estimator, k, X, y, train, test, fit_params, score_params)
             for k, (train, test) in enumerate(splits)
         )
-        groups = _groups(candidates)
+        groups = groups_of(candidates)
         with (
             running_clock("features", int(self.verbose)) as clock,
             clock.loop(len(splits) * len(groups) + bool(self.refit)) as loop,
@@ -201,9 +194,11 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
             if self.refit and is_interrupted:
                 self.best_estimator_ = trials[-1][self.best_index_].model
             elif self.refit:
-                loop.begin(f"best {_described(self.best_params_)}, all data")
+                loop.begin(f"best {described(self.best_params_)}, all data")
                 began = time.perf_counter()
-                self.best_estimator_ = self._refit(candidates, X, y, fit_params)
+                self.best_estimator_ = refit(
+                    self.estimator, self.best_params_, candidates, X, y, fit_params
+                )
                 self.refit_time_ = time.perf_counter() - began
         return self
 
@@ -257,7 +252,7 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
         if found is None:
             return
         kept = {repr(float(params.get("C", self.estimator.C))) for params in candidates}
-        kept |= {repr(_path_to(params, candidates)) for params in candidates if "C" in params}
+        kept |= {repr(path_to(params, candidates)) for params in candidates if "C" in params}
         if found.get("C") not in kept:
             raise ValueError(
                 f"{checkpoint}: the checkpoint is of another training, with another C "
@@ -309,65 +304,46 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
             .add(splitter=splitter, method_mapping=splits.add(caller="fit", callee="split"))
         )
 
-    def _fold(
-        self,
-        number: int,
-        X: Any,
-        y: Any,
-        train: Ints,
-        test: Ints,
-        fit_params: dict[str, Any],
-        score_params: dict[str, Any],
-    ) -> _Fold:
-        """The examples of one split."""
-        train, test = (
-            np.flatnonzero(some) if np.asarray(some).dtype == bool else np.asarray(some)
-            for some in (train, test)
-        )
-        # Of precomputed kernels, columns are examples too.
-        is_square = get_tags(self.estimator).input_tags.pairwise
-        X_train, X_test = (
-            examples_at(X, some) if not is_square else X[np.ix_(some, train)]
-            for some in (train, test)
-        )
-        return _Fold(
-            number,
-            (X_train, examples_at(y, train), _of_examples(fit_params, X, train)),
-            (X_test, examples_at(y, test), _of_examples(score_params, X, test)),
-        )
-
     # ----- the search -----------------------------------------------------------------------------
 
     def _search(
         self,
-        folds: Iterator[_Fold],
+        folds: Iterator[Fold],
         n_folds: int,
         candidates: list[dict[str, Any]],
         groups: list[list[int]],
         loop: Loop,
-    ) -> tuple[list[list[_Trial]], bool]:
+    ) -> tuple[list[list[Trial]], bool]:
         """Trials of all candidates in each fold, and whether an interrupt ended them."""
         self.scorer_ = check_scoring(self.estimator, self.scoring)
         keeps = training_options(self.estimator.training).on_interrupt == "return"
-        evaluate = functools.partial(self._evaluate, candidates, len(groups) > 1)
+        evaluate = Evaluator(
+            self.estimator,
+            candidates,
+            len(groups) > 1,
+            self.scorer_,
+            self.scoring is not None,
+            self.refit if isinstance(self.refit, str) else "score",
+            self.error_score,
+        )
         if joblib.effective_n_jobs(self.n_jobs) > 1:
             loop.begin(f"{n_folds} folds")
             found = Parallel(n_jobs=self.n_jobs)(
                 delayed(evaluate)(group, fold) for fold in folds for group in groups
             )
             per_fold = [found[k : k + len(groups)] for k in range(0, len(found), len(groups))]
-            return [_in_order(groups, some) for some in per_fold], False
-        done: list[list[_Trial]] = []
+            return [in_order(groups, some) for some in per_fold], False
+        done: list[list[Trial]] = []
         for fold in folds:
-            some: list[list[_Trial]] = []
+            some: list[list[Trial]] = []
             is_interrupted = False
             for group in groups:
                 where = f"fold {fold.number + 1} of {n_folds}"
                 rest = {name: v for name, v in candidates[group[0]].items() if name != "C"}
-                loop.begin(f"{where}, {_described(rest)}" if len(groups) > 1 else where)
+                loop.begin(f"{where}, {described(rest)}" if len(groups) > 1 else where)
                 try:
                     some.append(evaluate(group, fold, keeps))
-                    is_interrupted = any(_is_interrupted(trial.model) for trial in some[-1])
+                    is_interrupted = any(was_interrupted(trial.model) for trial in some[-1])
                 except KeyboardInterrupt:
                     if not keeps or not (done or some):
                         raise
@@ -377,7 +353,7 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
             # Of a later fold, a part would favour some of the candidates.
             if not is_interrupted or not done:
                 done = [[trial._replace(model=None) for trial in row] for row in done]
-                done.append(_in_order(groups, some))
+                done.append(in_order(groups, some))
             if is_interrupted:
                 warn_user(
                     f"the search was interrupted; the best candidate so far, by {len(done)} folds, "
@@ -386,104 +362,9 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
                 return done, True
         return done, False
 
-    def _evaluate(
-        self,
-        candidates: list[dict[str, Any]],
-        is_numbered: bool,
-        group: list[int],
-        fold: _Fold,
-        keeps: bool = False,
-    ) -> list[_Trial]:
-        """Train candidates that differ in C alone, and score them on the held-out examples."""
-        found = self._train([candidates[i] for i in group], group, is_numbered, fold)
-        trials = []
-        with running_clock("evaluation") as clock:
-            for trial in found:
-                scores, error, began = None, trial.error, time.perf_counter()
-                if trial.model is not None:
-                    X, y, params = fold.test
-                    try:
-                        scores = _by_name(self.scorer_(trial.model, X, y, **params))
-                    except Exception as failure:
-                        if self.error_score == "raise":
-                            raise
-                        error = f"{type(failure).__name__}: {failure}"
-                seconds = time.perf_counter() - began
-                model = trial.model if keeps else None
-                trials.append(_Trial(scores, trial.fit_time, seconds, model, error))
-            key = self.refit if isinstance(self.refit, str) else "score"
-            known = [
-                (trial.scores[key], i)
-                for trial, i in zip(trials, group, strict=True)
-                if trial.scores is not None and not np.isnan(trial.scores.get(key, np.nan))
-            ]
-            if known:
-                score, i = max(known, key=lambda pair: pair[0])
-                clock.say(f"best {_described(candidates[i])}, score {score:.4f}")
-        return trials
-
-    def _train(
-        self, candidates: list[dict[str, Any]], numbers: list[int], is_numbered: bool, fold: _Fold
-    ) -> list[_Trial]:
-        """Train candidates that differ in C alone, along a path if there is one."""
-        X, y, params = fold.train
-        began = time.perf_counter()
-        needs_confidences = self.scoring is not None and getattr(
-            self._made(candidates[0]), "probability", False
-        )
-        if "C" in candidates[0] and not needs_confidences:
-            Cs = [float(candidate["C"]) for candidate in candidates]
-            number = numbers[0] if is_numbered else None
-            try:
-                found = path(self._made(candidates[0], fold, number), X, y, Cs, **params)
-            except NoPathError:
-                pass
-            except Exception as failure:
-                return [self._failed(failure, began)] * len(candidates)
-            else:
-                seconds = {C: r.seconds for C, r in zip(found.Cs, found.results, strict=True)}
-                total = time.perf_counter() - began
-                shared = max(total - sum(seconds.values()), 0.0) / len(seconds)
-                return [
-                    _Trial(None, shared + seconds[C], 0.0, found.at(C))
-                    if C in seconds
-                    else _Trial(None, 0.0, 0.0)  # an interrupt came before
-                    for C in Cs
-                ]
-        trials: list[_Trial] = []
-        for candidate, number in zip(candidates, numbers, strict=True):
-            began = time.perf_counter()
-            if trials and _is_interrupted(trials[-1].model):
-                trials.append(_Trial(None, 0.0, 0.0))
-                continue
-            try:
-                model = self._made(candidate, fold, number).fit(X, y, **params)
-                trials.append(_Trial(None, time.perf_counter() - began, 0.0, model))
-            except Exception as failure:
-                trials.append(self._failed(failure, began))
-        return trials
-
-    def _made(
-        self, params: dict[str, Any], fold: _Fold | None = None, number: int | None = None
-    ) -> Any:
-        """The estimator of a candidate, whose checkpoint in a fold is a file of its own."""
-        made = clone(self.estimator).set_params(**clone(params, safe=False))
-        checkpoint = training_options(made.training).checkpoint
-        if fold is not None and checkpoint is not None:
-            name = part_of(checkpoint, FOLD, fold.number)
-            made.set_params(training__checkpoint=name if number is None else f"{name}-{number}")
-        return made
-
-    def _failed(self, failure: Exception, began: float) -> _Trial:
-        """What became of a fit that failed."""
-        if self.error_score == "raise":
-            raise failure
-        seconds = time.perf_counter() - began
-        return _Trial(None, seconds, 0.0, error=f"{type(failure).__name__}: {failure}")
-
     # ----- the best candidate ---------------------------------------------------------------------
 
-    def _choose(self, candidates: list[dict[str, Any]], trials: list[list[_Trial]]) -> None:
+    def _choose(self, candidates: list[dict[str, Any]], trials: list[list[Trial]]) -> None:
         """Set the results, and the best of them."""
         failed = [trial.error for row in trials for trial in row if trial.error]
         n_trials = sum(map(len, trials))
@@ -506,7 +387,7 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
             self.__dict__.pop(name, None)
         self.n_splits_ = len(trials)
         self.multimetric_ = names != ["score"]
-        self.cv_results_ = _results(candidates, trials, names, self.error_score)
+        self.cv_results_ = results_of(candidates, trials, names, self.error_score)
         metric = self.refit if isinstance(self.refit, str) and self.multimetric_ else "score"
         if callable(self.refit):
             index = self.refit(self.cv_results_)
@@ -534,23 +415,6 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
             return  # several metrics, and none of them chooses
         self.best_params_: dict[str, Any] = candidates[self.best_index_]
 
-    def _refit(
-        self, candidates: list[dict[str, Any]], X: Any, y: Any, fit_params: dict[str, Any]
-    ) -> Any:
-        """Train on all data with the best parameters, along the path of C that the folds took.
-
-        Of all weights within the precision, a fit from scratch may find others.
-        """
-        chosen = self._made(self.best_params_)
-        # A path is not calibrated.
-        if "C" in self.best_params_ and not getattr(chosen, "probability", False):
-            try:
-                Cs = _path_to(self.best_params_, candidates)
-                return path(chosen, X, y, Cs, **fit_params)._fitted
-            except NoPathError:
-                pass
-        return chosen.fit(X, y, **fit_params)
-
     # ----- the best estimator ---------------------------------------------------------------------
 
     def score(self, X: Any, y: Any = None, **params: Any) -> float:
@@ -572,7 +436,7 @@ class SearchCV(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "best_estimator_")
         if get_config()["enable_metadata_routing"]:
             params = process_routing(self, "score", **params).scorer.score
-        scores = _by_name(self.scorer_(self.best_estimator_, X, y, **params))
+        scores = by_name(self.scorer_(self.best_estimator_, X, y, **params))
         return scores[self.refit if isinstance(self.refit, str) else "score"]
 
     def __getattr__(self, name: str) -> Any:
@@ -613,123 +477,8 @@ def _is_passed(estimator: Any, name: str) -> bool:
     return is_public and (name.endswith("_") or callable(getattr(type(estimator), name, None)))
 
 
-def _groups(candidates: list[dict[str, Any]]) -> list[list[int]]:
-    """Numbers of the candidates that differ in C alone."""
-    groups: dict[Any, list[int]] = {}
-    for i, params in enumerate(candidates):
-        groups.setdefault(_rest(params), []).append(i)
-    return list(groups.values())
-
-
-def _rest(params: dict[str, Any]) -> tuple[Any, ...]:
-    """What candidates that differ in C alone have in common: all else are the same objects."""
-    return "C" in params, tuple((name, id(value)) for name, value in params.items() if name != "C")
-
-
-def _path_to(params: dict[str, Any], candidates: list[dict[str, Any]]) -> list[float]:
-    """The values of C up to that of a candidate, of those that differ from it in C alone."""
-    same = (other for other in candidates if _rest(other) == _rest(params))
-    return sorted({float(other["C"]) for other in same if other["C"] <= params["C"]})
-
-
-def _in_order(groups: list[list[int]], found: Sequence[list[_Trial]]) -> list[_Trial]:
-    """Trials by the numbers of the candidates; of groups that an interrupt left out, empty ones."""
-    by_number = {
-        i: trial
-        for group, trials in zip(groups, found, strict=False)
-        for i, trial in zip(group, trials, strict=True)
-    }
-    return [by_number.get(i, _Trial(None, 0.0, 0.0)) for i in range(sum(map(len, groups)))]
-
-
-def _results(
-    candidates: list[dict[str, Any]],
-    trials: list[list[_Trial]],
-    names: list[str],
-    error_score: Any,
-) -> dict[str, Any]:
-    """What all trials have given, in the shape of GridSearchCV's ``cv_results_``."""
-    results: dict[str, Any] = {}
-    for key in ("fit_time", "score_time"):
-        seconds = np.array([[getattr(trial, key) for trial in row] for row in trials])
-        results[f"mean_{key}"], results[f"std_{key}"] = seconds.mean(axis=0), seconds.std(axis=0)
-    for name in {name: None for params in candidates for name in params}:
-        results[f"param_{name}"] = _column([params.get(name, _MISSING) for params in candidates])
-    results["params"] = candidates
-    for name in names:
-        scores = np.array([[_score(trial, name, error_score) for trial in row] for row in trials])
-        for k, row in enumerate(scores):
-            results[f"split{k}_test_{name}"] = row
-        means = results[f"mean_test_{name}"] = scores.mean(axis=0)
-        results[f"std_test_{name}"] = scores.std(axis=0)
-        filled = np.where(np.isnan(means), -np.inf, means)
-        ranks = 1 + np.sum(filled[None, :] > filled[:, None], axis=1)
-        results[f"rank_test_{name}"] = ranks.astype(np.int32)
-    return results
-
-
-_MISSING = object()
-
-
-def _column(values: list[Any]) -> Any:
-    """The values of a parameter, masked where a candidate has none."""
-    mask = [value is _MISSING for value in values]
-    known = [value for value in values if value is not _MISSING]
-    is_numeric = all(isinstance(value, Real) for value in known)
-    column = np.ma.masked_all(len(values), np.array(known).dtype if is_numeric else object)
-    for i, value in enumerate(values):
-        if not mask[i]:
-            column[i] = value
-    return column
-
-
-def _score(trial: _Trial, name: str, error_score: Any) -> float:
-    """One score of a candidate in a fold."""
-    if trial.scores is not None:
-        return trial.scores[name]
-    return float(error_score) if trial.error else np.nan
-
-
-def _by_name(scores: Any) -> dict[str, float]:
-    """Scores by name; a single one is "score"."""
-    named = scores if isinstance(scores, Mapping) else {"score": scores}
-    for name, value in named.items():
-        if not isinstance(value, Real) and np.ndim(value):
-            raise ValueError(f"scoring must give a number, got {value!r:.60} as {name!r}")
-    return {name: float(value) for name, value in named.items()}
-
-
-def _is_interrupted(model: Any) -> bool:
-    """Whether an interrupt ended the training of a model."""
-    return model is not None and bool(model.result_.status == "interrupted")
-
-
-def _described(params: Mapping[str, Any]) -> str:
-    """Parameters in a few words."""
-    return ", ".join(
-        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value!s:.40}"
-        for name, value in params.items()
-    )
-
-
 def _n_rows(values: Any) -> int | None:
     """How many rows a splitter sees; None of what has no length."""
     if hasattr(values, "shape"):
         return int(values.shape[0]) if values.shape else None
     return len(values) if hasattr(values, "__len__") else None
-
-
-def _of_examples(params: dict[str, Any], X: Any, indices: Ints) -> dict[str, Any]:
-    """Parameters of ``fit``; of those with an entry for each example, the entries of some."""
-    n = n_examples_of(X)
-    return {
-        name: examples_at(value, indices) if _n_entries(value) == n else value
-        for name, value in params.items()
-    }
-
-
-def _n_entries(value: Any) -> int | None:
-    """How many entries a parameter has; None of what is no list of them."""
-    if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__len__"):
-        return n_examples_of(value) if hasattr(value, "shape") and value.shape else None
-    return n_examples_of(value)

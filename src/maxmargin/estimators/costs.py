@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...metrics.costs import as_reals, cost_matrix
-from ...solvers.base import checked_weights
-from ...utils.types import Bools, Floats, Ints
-from ...utils.validation import spelling_hint
-from ...utils.warn import warn_user
-from .examples import n_examples_of
-from .labels import LabelEncoder, flatten_labels
+from ..metrics.costs import as_reals, cost_matrix
+from ..solvers.base import checked_weights
+from ..utils.types import Bools, Floats, Ints
+from ..utils.validation import spelling_hint
+from ..utils.warn import warn_user
+from .examples import LabelEncoder, flatten_labels, n_examples_of
 
 __all__ = [
     "CostTable",

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ...estimators.sequences.alignment_data import as_pairs
-from ...estimators.trees.tree_labels import tree_inputs_at
-from ...formats import ConlluTreebank, Tree, Treebank, as_tree
-from ...metrics import are_chunk_tags, hamming, segments_to_tags, tags_to_segments
-from ...metrics.alignments import pair_counts
-from ...metrics.tallies import (
+from ..estimators.sequences.alignment_model import as_pairs
+from ..estimators.trees.tree_labels import tree_inputs_at
+from ..formats import ConlluTreebank, Tree, Treebank, as_tree
+from ..metrics import are_chunk_tags, hamming, segments_to_tags, tags_to_segments
+from ..metrics.alignments import pair_counts
+from ..metrics.tallies import (
     tally_of_alignments,
     tally_of_heads,
     tally_of_labels,
@@ -22,11 +22,11 @@ from ...metrics.tallies import (
     tally_of_tags,
     tally_of_trees,
 )
-from ...metrics.trees import bracket_counts
-from ...utils.types import Floats
-from ...utils.validation import is_list
-from ..drawings import alignment, dependency_tree, parse_tree, parts_of_image, tagged_sentence
-from .subject import (
+from ..metrics.trees import bracket_counts
+from ..utils.types import Floats
+from ..utils.validation import is_list
+from .drawings import alignment, dependency_tree, parse_tree, parts_of_image, tagged_sentence
+from .subjects import (
     Errors,
     Labels,
     Subject,

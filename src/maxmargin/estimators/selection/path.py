@@ -12,14 +12,14 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
 
-from ..solvers import is_online
-from ..solvers.path import PathPoint
-from ..utils.tables import columns
-from ..utils.types import Floats
-from ..utils.validation import is_at_least
-from ..utils.warn import warn_user
-from .base import MaxMarginEstimator
-from .training import NoPathError, Trainer
+from ...solvers import is_online
+from ...solvers.path import PathPoint
+from ...utils.tables import columns
+from ...utils.types import Floats
+from ...utils.validation import is_at_least
+from ...utils.warn import warn_user
+from ..base import MaxMarginEstimator
+from ..training import NoPathError, Trainer
 
 __all__ = ["RegularizationPath", "check_estimator", "checked_Cs", "path"]
 

@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.formulation import Formulation
-from ..core.objective import Certificate, Stopping, primal_value
-from ..core.problem import Problem
-from ..core.result import Progress, Result, WeightsCallback
-from ..engine.training.state import from_text, to_text
-from ..engine.training.verifying import hinge_values
-from ..progress import running_clock
-from ..solvers import Solver
-from ..utils.schema import Amount, Count, Number, checked_arrays, from_values, numbers
-from ..utils.types import Floats
+from ...core.formulation import Formulation
+from ...core.objective import Certificate, Stopping, primal_value
+from ...core.problem import Problem
+from ...core.result import Progress, Result, WeightsCallback
+from ...engine.training.state import from_text, to_text
+from ...engine.training.verifying import hinge_values
+from ...progress import running_clock
+from ...solvers import Solver
+from ...utils.schema import Amount, Count, Number, checked_arrays, from_values, numbers
+from ...utils.types import Floats
 
 __all__ = ["EarlyStopping", "Evaluation", "choosing"]
 

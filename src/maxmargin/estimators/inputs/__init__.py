@@ -1,1 +1,0 @@
-"""Examples, labels and costs as users give them."""

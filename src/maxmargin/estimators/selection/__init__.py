@@ -1,0 +1,1 @@
+"""Choice of a model: paths of C, early stopping, cross-validation."""
