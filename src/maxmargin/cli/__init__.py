@@ -1,7 +1,7 @@
 """The command line: ``maxmargin COMMAND``.
 
-`commands` has a file for each command, `tasks` one for each task, `dropins` the commands of other
-tools; what they share is in this folder.
+`commands` has a file for each command, `tasks` a class for each task, `dropins` the commands of
+other tools; what they share is in this folder.
 """
 
 from __future__ import annotations

@@ -365,7 +365,6 @@ RANK = StructTool(
 
 CFG = StructTool(
     "svm-cfg",
-    "svm_cfg",
     "trees in brackets, (S (NP (DT the) (NN cat)) ...)",
     "the tree of each sentence on a line",
     learn_options(0.1, {0: "100 for a wrong tree", 1: "100 (1 - F1) of its constituents"}, 0),

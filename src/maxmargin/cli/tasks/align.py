@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..files import Model
     from ..training import Examples, Training
 
-__all__ = ["TASK"]
+__all__ = ["ALIGN"]
 
 _NO_GAPS = str.maketrans("", "", "-.")
 
@@ -125,7 +125,7 @@ class AlignTask(Task):
         return Examples([pair.strings for pair in pairs], [pair.alignment for pair in pairs])
 
 
-TASK = AlignTask()
+ALIGN = AlignTask()
 
 
 def _read(source: Source, arguments: argparse.Namespace, aligned: bool) -> list[Pair]:
@@ -134,7 +134,7 @@ def _read(source: Source, arguments: argparse.Namespace, aligned: bool) -> list[
     from ...formats.fasta import line_of_record
     from ..files import check_kind
 
-    check_kind(source, TASK, arguments.encoding)
+    check_kind(source, ALIGN, arguments.encoding)
     pairs: list[Pair] = []
     before = 0  # records of earlier groups
     for title, records in read_fasta_groups(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..files import Model
     from ..training import Examples, Training
 
-__all__ = ["TASK"]
+__all__ = ["LABEL_TREE"]
 
 
 class LabelTreeTask(Task):
@@ -131,7 +131,7 @@ class LabelTreeTask(Task):
         return Examples(X, trees.labels, by_node=True)
 
 
-TASK = LabelTreeTask()
+LABEL_TREE = LabelTreeTask()
 
 
 def _read(source: Source, arguments: argparse.Namespace) -> LabelTrees:
@@ -139,7 +139,7 @@ def _read(source: Source, arguments: argparse.Namespace) -> LabelTrees:
     from ...formats import read_label_trees
     from ..files import check_kind
 
-    check_kind(source, TASK, arguments.encoding)
+    check_kind(source, LABEL_TREE, arguments.encoding)
     return read_label_trees(source, encoding=arguments.encoding)
 
 

@@ -1,10 +1,11 @@
-"""Dependency trees of CoNLL-U files."""
+"""Dependency trees of CoNLL-U files, parse trees of files of bracketed trees."""
 
 from __future__ import annotations
 
 import argparse
 import io
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -13,13 +14,13 @@ from ..console import UsageError
 from ..task import Task
 
 if TYPE_CHECKING:
-    from ...formats import ConlluTreebank
+    from ...formats import ConlluTreebank, Tree
     from ...formats.opening import Source
     from ..evaluation import Evaluation
     from ..files import Model
     from ..training import Examples, Plan, Training
 
-__all__ = ["TASK"]
+__all__ = ["DEPEND", "PARSE", "read_clean_trees"]
 
 HASH_BITS = range(8, 31)
 
@@ -70,7 +71,7 @@ class DependTask(Task):
             raise UsageError(
                 "--on-violation cannot be combined with --no-projective, which allows crossing arcs"
             )
-        return Plan([], partial(_make, arguments))
+        return Plan([], partial(_make_parser, arguments))
 
     def predict(self, model: Model, source: Source, arguments: argparse.Namespace) -> str:
         """The file, with the trees found."""
@@ -140,10 +141,10 @@ class DependTask(Task):
         return Examples(treebank, None)
 
 
-TASK = DependTask()
+DEPEND = DependTask()
 
 
-def _make(arguments: argparse.Namespace) -> Training:
+def _make_parser(arguments: argparse.Namespace) -> Training:
     """A parser, to be trained on a treebank."""
     from ...estimators.trees.dependency import DependencyParser
     from ...utils.warn import warn_user
@@ -162,7 +163,7 @@ def _make(arguments: argparse.Namespace) -> Training:
         on_violation=arguments.on_violation or "keep",
         labeled=wanted and has_relations,
         **chosen,
-        **shared_parameters(arguments, TASK),
+        **shared_parameters(arguments, DEPEND),
     )
 
     lines = [own[0] for own in treebank.lines or []]
@@ -177,7 +178,7 @@ def _read(
     from ...formats import read_conllu
     from ..files import check_kind
 
-    check_kind(source, TASK, arguments.encoding)
+    check_kind(source, DEPEND, arguments.encoding)
     return read_conllu(source, encoding=arguments.encoding, keep_empty=keep_empty)
 
 
@@ -201,3 +202,172 @@ def _answers(treebank: ConlluTreebank, ranked: list[list[tuple[Any, float]]]) ->
     repeated = treebank.select(i for i, _, _ in listed).with_trees([tree for _, tree, _ in listed])
     others = [[(0, line), *own] for own, (_, _, line) in zip(repeated.others, listed, strict=True)]
     return repeated._replace(others=others)
+
+
+SHORT = 40  # words of sentences that EVALB counts apart
+
+SAMPLE = 1000  # letters by which trees are recognised
+
+_TREE = re.compile(r"\s*\(\S")
+
+_BRACKETS = str.maketrans({"(": "-LRB-", ")": "-RRB-"})  # as the Penn Treebank has them
+
+
+class ParseTask(Task):
+    """Parse trees of files of bracketed trees."""
+
+    name = "parse"
+    reads = ("TREES",)
+    expects = "trees in brackets, (S (NP (DT the) (NN cat)) ...)"
+    description = (
+        "Predicts the phrase structure tree of a sentence. Reads trees in brackets as in the Penn "
+        "Treebank, each on one line or several; null elements and function tags are left out. "
+        "predict also reads columns, a word and its tag on each line."
+    )
+    writes = "one tree on each line"
+    scores = (
+        "precision, recall and F1 of labelled constituents, as EVALB computes them, and exact "
+        "matches, of all sentences and of those of up to 40 words"
+    )
+    losses = ("f1", "zero_one")
+    unit = "tree"
+    answers = ("k", "scores")
+    reads_unlabelled = ("COLUMNS",)
+    options = ("terminals", "horizontal", "vertical", "span_features", "lexical_features")
+
+    def make(self, arguments: argparse.Namespace) -> Training:
+        """A parser, to be trained on trees."""
+        from ...estimators.trees.grammar import GrammarParser
+        from ..files import at_lines, check_kind, open_input
+        from ..training import Examples, Training, say, shared_parameters
+
+        source = open_input(arguments.data)
+        check_kind(source, self, arguments.encoding)
+        trees, lines = read_clean_trees(source, arguments.encoding)
+        n_words = sum(len(tree.words()) for tree in trees)
+        say(arguments, f"{len(trees)} trees, {n_words} words")
+        estimator = GrammarParser(
+            terminals=arguments.terminals or "tags",
+            horizontal=arguments.horizontal,
+            vertical=arguments.vertical or 1,
+            span_features=arguments.span_features,
+            lexical_features=arguments.lexical_features,
+            **shared_parameters(arguments, self),
+        )
+
+        located = partial(at_lines, "tree", source, lines)
+        return Training(estimator, Examples(trees), located=located)
+
+    def predict(self, model: Model, source: Source, arguments: argparse.Namespace) -> str:
+        """One tree on each line; with --k or --scores, behind its number and score."""
+        from ...utils.warn import warn_user
+        from ..evaluation import number_of_answers, written_score
+
+        sentences = _read_sentences(model, source, arguments)
+        k = number_of_answers(arguments)
+        if k is None:
+            trees = model.estimator.predict(sentences)
+            lines = [str(tree) for tree in trees]
+        else:
+            ranked = model.estimator.predict_k(sentences, k)
+            trees = [tree for own in ranked for tree, _ in own]
+            lines = [
+                f"{number} {written_score(score)} {tree}"
+                for own in ranked
+                for number, (tree, score) in enumerate(own, 1)
+            ]
+        n_fallbacks = sum(tree.is_fallback for tree in trees)
+        if n_fallbacks:
+            warn_user(
+                f"{source}: {n_fallbacks} of {len(trees)} sentences have no derivation by the "
+                "grammar and get flat trees"
+            )
+        return "".join(f"{line}\n" for line in lines)
+
+    def evaluate(self, model: Model, arguments: argparse.Namespace) -> Evaluation:
+        """Scores of trees as EVALB has them."""
+        from ...metrics import bracket_scores
+        from ...metrics.tallies import tally_of_trees
+        from ..evaluation import Evaluation
+        from ..files import check_kind, open_input
+
+        source = open_input(arguments.data)
+        check_kind(source, self, arguments.encoding)
+        gold, _ = read_clean_trees(source, arguments.encoding, keep_empty=True)
+        predicted = model.estimator.predict(gold)
+        scores = bracket_scores(gold, predicted)
+        report: dict[str, Any] = {"trees": len(gold), **scores._asdict()}
+        text = f"{len(gold)} trees\n\n{scores}"
+        short = [i for i, tree in enumerate(gold) if len(tree.words()) <= SHORT]
+        if 0 < len(short) < len(gold):
+            some = bracket_scores([gold[i] for i in short], [predicted[i] for i in short])
+            report[f"up_to_{SHORT}_words"] = {"trees": len(short), **some._asdict()}
+            text += f"\n\n{len(short)} trees of up to {SHORT} words\n\n{some}"
+        return Evaluation(report, text, tally_of_trees(gold, predicted))
+
+    def examples(self, model: Model, arguments: argparse.Namespace) -> Examples:
+        """A labelled file for a model."""
+        from ..files import check_kind, open_input
+        from ..training import Examples
+
+        source = open_input(arguments.data)
+        check_kind(source, self, arguments.encoding)
+        return Examples(read_clean_trees(source, arguments.encoding)[0], None)
+
+
+PARSE = ParseTask()
+
+
+def read_clean_trees(
+    source: Source, encoding: str, *, keep_empty: bool = False
+) -> tuple[list[Tree], Sequence[int]]:
+    """Read trees as they are learned, and the lines on which they begin.
+
+    One of null elements alone has no words: a sentence to predict for, not to learn from.
+    """
+    from ...formats import Tree, clean_tree, read_trees
+
+    treebank = read_trees(source, encoding=encoding)
+    trees = []
+    for tree, line in zip(treebank.trees, treebank.lines, strict=True):
+        try:
+            trees.append(clean_tree(tree))
+        except ValueError as error:
+            if not keep_empty:
+                raise ValueError(f"{source}:{line}: {error}") from None
+            trees.append(Tree(tree.label, ()))
+    return trees, treebank.lines
+
+
+def _read_sentences(model: Model, source: Source, arguments: argparse.Namespace) -> list[Any]:
+    """Sentences of trees, or of columns with a word and a tag (or one of them) on each line."""
+    from ...formats import open_text, read_columns
+    from ...formats.recognising import Kind
+    from ..files import check_kind
+    from ..options import SEPARATORS
+
+    kind = check_kind(source, PARSE, arguments.encoding, needs_labels=False)
+    with open_text(source, arguments.encoding) as stream:
+        begins_as_tree = _TREE.match(stream.read(SAMPLE)) is not None
+    if kind is Kind.TREES or begins_as_tree:
+        return list(read_clean_trees(source, arguments.encoding, keep_empty=True)[0])
+    data = read_columns(
+        source, encoding=arguments.encoding, separator=SEPARATORS[arguments.separator or "auto"]
+    )
+    if len(data.columns) > 2:
+        raise ValueError(
+            f"{source}: {len(data.columns)} columns, expected a word and its tag on each line, or "
+            "trees in brackets"
+        )
+    needs_tags = model.estimator.terminals == "tags" or getattr(
+        model.estimator, "lexical_features", False
+    )
+    sentences = [
+        [tuple(field.translate(_BRACKETS) for field in token) for token in sentence]
+        for sentence in data.sequences()
+    ]
+    if len(data.columns) == 2:
+        return sentences
+    if needs_tags:
+        raise ValueError(f"{source}: one column, but the model needs words and their tags")
+    return [[word for (word,) in sentence] for sentence in sentences]
