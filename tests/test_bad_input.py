@@ -12,9 +12,9 @@ import maxmargin as mm
 from every_estimator import KINDS
 from maxmargin.features import PackedSequences, WindowFeatures
 from maxmargin.features.tokens import TokenChunks
-from maxmargin.metrics.alignments import alignment_scores
 from maxmargin.metrics.rankings import mean_swapped_pairs
 from maxmargin.metrics.segments import segment_scores
+from maxmargin.metrics.sets import alignment_scores
 from maxmargin.solvers.base import _finite
 
 X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [1.0, 3.0]])

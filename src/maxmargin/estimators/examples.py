@@ -20,6 +20,7 @@ from ..features.packing import PackedSequences, offsets_of
 from ..formats import ConlluTreebank, TokenColumns, Treebank
 from ..utils.sparse_format import check_sparse
 from ..utils.types import Ints, Ints32
+from ..utils.validation import check_same_length
 from ..utils.warn import warn_user
 
 __all__ = [
@@ -129,12 +130,8 @@ def flatten_labels(
             f"{name} must be a list of {label}s for each {example}, got {type(y).__name__} "
             f"{y!r:.40}"
         )
-    if offsets is not None and len(y) != len(offsets) - 1:
-        n = len(offsets) - 1
-        raise ValueError(
-            f"X has {n} {example}s but {name} has {len(y)}; first without a partner: "
-            f"{min(n, len(y))}"
-        )
+    if offsets is not None:
+        check_same_length(len(offsets) - 1, len(y), example, name)
     y = [_plain_labels(labels) for labels in y]
     for i, labels in enumerate(y):
         if isinstance(labels, (str, bytes)) or not hasattr(labels, "__len__"):

@@ -14,7 +14,7 @@ from ..problems.general.assignment import AssignmentProblem
 from ..problems.general.slots import NoOutput, SlotLoss
 from ..utils.schema import Count
 from ..utils.types import Floats, Ints
-from ..utils.validation import as_sample_weights
+from ..utils.validation import as_sample_weights, check_same_length
 from .abilities.explanation import Evidence, Explanation, Places, column_names
 from .base import MaxMarginEstimator, checked_k
 from .costs import score_weights
@@ -227,11 +227,7 @@ class SetMatcher(MaxMarginEstimator):
         float
         """
         X, y = as_list(X), as_list(y, "y")
-        if len(X) != len(y):
-            raise ValueError(
-                f"X has {len(X)} examples but y has {len(y)}; first without a partner: "
-                f"{min(len(X), len(y))}"
-            )
+        check_same_length(len(X), len(y))
         right: list[Floats] = []
         for i, (x, found, true) in enumerate(zip(X, self.predict(X), y, strict=True)):
             self._matcher.check_output(np.asarray(x), true, f"example {i}: ")

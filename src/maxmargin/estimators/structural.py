@@ -17,7 +17,7 @@ from ..core.weight_constraints import WeightConstraints
 from ..features.containers import as_list
 from ..utils.sparse_format import check_sparse
 from ..utils.types import Floats
-from ..utils.validation import as_floats, as_sample_weights
+from ..utils.validation import as_floats, as_sample_weights, check_same_length
 from .base import MaxMarginEstimator
 from .costs import score_weights
 from .examples import Outputs
@@ -240,11 +240,7 @@ def _check_lengths(X: Sequence[Any], y: Sequence[Any]) -> None:
     for name, given in (("X", X), ("y", y)):
         if not hasattr(given, "__len__"):
             raise ValueError(f"{name} must be a sequence of examples, got {given!r:.60}")
-    if len(X) != len(y):
-        raise ValueError(
-            f"X has {len(X)} examples but y has {len(y)}; first without a partner: "
-            f"{min(len(X), len(y))}"
-        )
+    check_same_length(len(X), len(y))
 
 
 def _content(problem: Problem, X: Sequence[Any], y: Sequence[Any]) -> bytes:

@@ -1,6 +1,5 @@
 """How good predictions are: labels, chunks, trees, alignments, rankings, probabilities."""
 
-from .alignments import AlignmentScores, alignment_scores, pair_accuracies
 from .chunks import (
     ChunkScores,
     are_chunk_tags,
@@ -40,7 +39,7 @@ from .segments import (
     segments_to_tags,
     tags_to_segments,
 )
-from .sets import SetScores, set_scores
+from .sets import AlignmentScores, SetScores, alignment_scores, pair_accuracies, set_scores
 from .tallies import Comparison, Interval, Ratio, bootstrap_intervals, paired_comparison
 from .trees import (
     AttachmentScores,

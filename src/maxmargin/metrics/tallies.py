@@ -13,11 +13,11 @@ import numpy as np
 
 from ..utils.types import Bools, Floats, Ints
 from ..utils.validation import as_floats
-from .alignments import pair_counts
 from .chunks import are_chunk_tags, chunk_counts
 from .labels import hamming
 from .rankings import average_precision, ndcg, swapped_pairs
 from .scoring import sums_of
+from .sets import pair_counts
 from .trees import bracket_counts, read_arcs
 
 __all__ = [

@@ -12,7 +12,7 @@ from ..estimators.sequences.alignment_model import as_pairs
 from ..estimators.trees.tree_labels import tree_inputs_at
 from ..formats import ConlluTreebank, Tree, Treebank, as_tree
 from ..metrics import are_chunk_tags, hamming, segments_to_tags, tags_to_segments
-from ..metrics.alignments import pair_counts
+from ..metrics.sets import pair_counts
 from ..metrics.tallies import (
     tally_of_alignments,
     tally_of_heads,

@@ -21,6 +21,7 @@ __all__ = [
     "as_real_numbers",
     "as_sample_weights",
     "check_choice",
+    "check_same_length",
     "first_unusable",
     "is_at_least",
     "is_list",
@@ -82,6 +83,17 @@ def as_real_numbers(values: Any, name: str) -> NDArray[Any]:
 def as_sample_weights(sample_weight: ArrayLike | None) -> Floats | None:
     """Weights of examples as floats; None stays None."""
     return None if sample_weight is None else as_floats(sample_weight, "sample_weight")
+
+
+def check_same_length(
+    n_inputs: int, n_outputs: int, example: str = "example", y: str = "y"
+) -> None:
+    """Raise ValueError where there are not as many outputs as inputs."""
+    if n_inputs != n_outputs:
+        raise ValueError(
+            f"X has {n_inputs} {example}s but {y} has {n_outputs}; first without a partner: "
+            f"{min(n_inputs, n_outputs)}"
+        )
 
 
 def first_unusable(values: NDArray[Any]) -> int | None:

@@ -18,7 +18,7 @@ from ...formats.fasta import pairs_of_rows
 from ...problems.alignment.kernels import Scoring, Strings
 from ...problems.alignment.problem import Aligner, AlignmentLayout, pack_alignments, pack_strings
 from ...utils.types import Floats, Ints, Ints32
-from ...utils.validation import as_floats, is_list, is_one_of
+from ...utils.validation import as_floats, check_same_length, is_list, is_one_of
 from ...utils.warn import warn_user
 from ..abilities.explanation import Part
 from ..base import MaxMarginEstimator
@@ -44,11 +44,7 @@ MOST_LETTERS = 255  # one code is left for letters that are not known
 def check_examples(X: Any, y: Any) -> tuple[Any, Any]:
     """Inputs and outputs as lists; ValueError unless there are as many of both, at least one."""
     X, y = as_list(X), as_list(y, "y")
-    if len(X) != len(y):
-        raise ValueError(
-            f"X has {len(X)} examples but y has {len(y)}; first without a partner: "
-            f"{min(len(X), len(y))}"
-        )
+    check_same_length(len(X), len(y))
     if len(X) == 0:
         raise ValueError("expected at least one example, found none")
     return X, y

@@ -13,7 +13,7 @@ from ...engine.rows import Rows, make_rows
 from ...utils.sklearn_bases import check_fitted
 from ...utils.sparse_format import check_sparse
 from ...utils.types import Floats, Ints
-from ...utils.validation import LARGEST, first_unusable
+from ...utils.validation import LARGEST, check_same_length, first_unusable
 from ..abilities.explanation import Evidence, column_names, input_evidence
 from ..abilities.kernels import LINEAR
 from ..base import CheckedWeights, MaxMarginEstimator
@@ -27,6 +27,7 @@ __all__ = [
     "check_lengths",
     "check_rows",
     "one_column",
+    "ranked_classes",
     "read_only",
 ]
 
@@ -114,6 +115,14 @@ def read_only(values: Floats) -> Floats:
     view = values.view()
     view.flags.writeable = False
     return view
+
+
+def ranked_classes(classes: Any, scores: Floats, k: int) -> list[list[tuple[Any, float]]]:
+    """The k classes of the largest score of each row, with their scores, best first."""
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    ranked = np.take_along_axis(scores, order, axis=1).astype(np.float64).tolist()
+    answers = zip(classes[order].tolist(), ranked, strict=True)
+    return [list(zip(*answer, strict=True)) for answer in answers]
 
 
 # ----- checks of examples -----------------------------------------------------------------------
@@ -211,11 +220,7 @@ def check_lengths(X: Any, y: Any) -> None:
         n_inputs, n_outputs = _length(X), _length(y)
     except TypeError:
         return
-    if n_inputs != n_outputs:
-        raise ValueError(
-            f"X has {n_inputs} examples but y has {n_outputs}; first without a partner: "
-            f"{min(n_inputs, n_outputs)}"
-        )
+    check_same_length(n_inputs, n_outputs)
 
 
 def _length(values: Any) -> int:

@@ -31,6 +31,7 @@ from .base import (
     check_examples,
     check_lengths,
     one_column,
+    ranked_classes,
     read_only,
 )
 from .class_data import (
@@ -316,11 +317,8 @@ class MulticlassSVM(Confidences, KernelParameters, Classifier, TabularEstimator)
             For each example its k classes of the largest score ``<w, psi(x, y)>``, best first; all
             of them where there are not so many.
         """
-        k, (known, scores) = checked_k(k), self._among(X, classes)
-        order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-        ranked = np.take_along_axis(scores, order, axis=1).astype(np.float64).tolist()
-        answers = zip(known[order].tolist(), ranked, strict=True)
-        return [list(zip(*answer, strict=True)) for answer in answers]
+        k = checked_k(k)
+        return ranked_classes(*self._among(X, classes), k)
 
     def _among(self, X: Any, classes: ArrayLike | None) -> tuple[NDArray[Any], Floats]:
         """Classes that come into question, and their scores."""

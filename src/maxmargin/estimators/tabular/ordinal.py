@@ -31,6 +31,7 @@ from .base import (
     check_lengths,
     check_rows,
     one_column,
+    ranked_classes,
     read_only,
 )
 
@@ -253,10 +254,7 @@ class OrdinalSVM(Classifier, TabularEstimator):
             grades: 0 for the lowest.
         """
         k, scores = checked_k(k), self._grade_scores(X)
-        order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-        ranked = np.take_along_axis(scores, order, axis=1).tolist()
-        answers = zip(self.classes_[order].tolist(), ranked, strict=True)
-        return [list(zip(*answer, strict=True)) for answer in answers]
+        return ranked_classes(self.classes_, scores, k)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy: the fraction of examples with the right grade.
