@@ -11,7 +11,7 @@ import maxmargin as mm
 from cli_corpus import refused, write_corpus
 from maxmargin.cli import main
 from maxmargin.cli.held_out import split
-from maxmargin.cli.options import values_of_C
+from maxmargin.cli.numbers import values_of_C
 from maxmargin.cli.training import Examples
 from maxmargin.engine.training.run import Run
 from maxmargin.formats import read_columns, read_svmlight

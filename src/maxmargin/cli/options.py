@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import argparse
-import math
 import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .console import UsageError
+from .numbers import jobs, non_negative, number, positive, whole_number
 from .tasks import TASKS, Task
 
 __all__ = [
@@ -30,17 +30,9 @@ __all__ = [
     "add_task_options",
     "check_task_options",
     "either",
-    "folds",
     "has_intercept",
     "list_tasks",
-    "non_negative",
-    "number",
-    "per_cent",
-    "positive",
-    "seconds",
     "underscored",
-    "values_of_C",
-    "whole_number",
 ]
 
 SEPARATORS = {"auto": None, "tab": "\t", "space": " "}
@@ -122,101 +114,9 @@ def list_tasks(texts: dict[str, str]) -> str:
     )
 
 
-def number(text: str) -> float:
-    """A number; others check what numbers it may be."""
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a number, got {text!r:.40}") from None
-
-
-def whole_number(text: str) -> int:
-    """A whole number, which may be negative."""
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r:.40}") from None
-
-
 def underscored(text: str) -> str:
     """The name of a loss, measure or solver as Python has it; hyphens may stand for underscores."""
     return text.replace("-", "_")
-
-
-def non_negative(text: str) -> int:
-    """A whole number from 0."""
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise argparse.ArgumentTypeError(f"expected a whole number >= 0, got {text!r:.40}")
-    return int(text)
-
-
-def positive(text: str) -> int:
-    """A whole number from 1."""
-    if non_negative(text) == 0:
-        raise argparse.ArgumentTypeError("expected a whole number >= 1, got '0'")
-    return int(text)
-
-
-def jobs(text: str) -> int:
-    """A number of threads, or -1."""
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if value < 1 and value != -1:
-        raise argparse.ArgumentTypeError(
-            f"expected a whole number >= 1, or -1 for all cores, got {text!r:.40}"
-        )
-    return value
-
-
-def folds(text: str) -> int:
-    """A number of folds."""
-    if (value := non_negative(text)) < 2:
-        raise argparse.ArgumentTypeError(f"expected a whole number >= 2, got {text!r:.40}")
-    return value
-
-
-def values_of_C(text: str) -> list[float]:
-    """Values between commas, or FROM:TO:N for N of them in equal ratios."""
-    ends, colon, number = text.rpartition(":")
-    try:
-        if colon:
-            low, high = map(float, ends.split(":"))
-            n = positive(number)
-            ratio = (high / low) ** (1.0 / max(n - 1, 1))
-            values = [low * ratio**k for k in range(n)]
-        else:
-            values = [float(value) for value in text.split(",")]
-        if all(0.0 < value < math.inf for value in values):
-            return sorted(set(values))
-    except (ValueError, ZeroDivisionError, OverflowError, argparse.ArgumentTypeError):
-        pass
-    raise argparse.ArgumentTypeError(
-        f"expected positive numbers separated by commas, or FROM:TO:N, got {text!r:.40}"
-    )
-
-
-def per_cent(text: str) -> float:
-    """A number between 0 and 100."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0.0 < value < 100.0:
-        raise argparse.ArgumentTypeError(f"expected a number between 0 and 100, got {text!r:.40}")
-    return value
-
-
-def seconds(text: str) -> float:
-    """A time, of 0 seconds or more."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"expected a number >= 0, got {text!r:.40}")
-    return value
 
 
 def _encoding(name: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 from ..utils.defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
 from ..utils.tables import gap_fraction
 from .console import DONE, ERROR, STOPPED_EARLY, Signals, UsageError, echo, echo_result, warn
+from .numbers import non_negative_number, number
 from .options import (
     CERTIFIED_SOLVERS,
     INTERCEPT_HELP,
@@ -24,8 +25,6 @@ from .options import (
     check_task_options,
     either,
     has_intercept,
-    number,
-    seconds,
     underscored,
 )
 from .tasks import TASKS, Task
@@ -166,7 +165,7 @@ def add_checkpoint_options(parser: argparse.ArgumentParser) -> None:
     )
     keeping.add_argument(
         "--checkpoint-every",
-        type=seconds,
+        type=non_negative_number,
         metavar="SECONDS",
         help=f"seconds between two saves of the checkpoint (default {CHECKPOINT_EVERY:g})",
     )

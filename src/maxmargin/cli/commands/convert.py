@@ -6,7 +6,8 @@ import argparse
 from typing import Any
 
 from ..console import DONE, Signals, UsageError
-from ..options import add_command, add_output_options, add_reading_options, list_tasks, whole_number
+from ..numbers import whole_number
+from ..options import add_command, add_output_options, add_reading_options, list_tasks
 
 __all__ = ["add_parser", "run"]
 

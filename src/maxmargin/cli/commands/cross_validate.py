@@ -8,7 +8,8 @@ from typing import Any
 
 from ...utils.tables import columns, gap_fraction, named_score, score_name, score_text
 from ..console import DONE, EXIT_CODES, STOPPED_EARLY, Signals, announcing_interrupts
-from ..options import add_command, folds
+from ..numbers import folds
+from ..options import add_command
 from ..tasks import TASKS
 from ..training import add_data_arguments, add_training_options, is_finished, make_plan, spent
 

@@ -9,7 +9,8 @@ import sys
 from typing import Any
 
 from ..console import DONE, Signals
-from ..options import add_command, add_random_state, positive
+from ..numbers import positive
+from ..options import add_command, add_random_state
 
 __all__ = ["add_parser", "run"]
 

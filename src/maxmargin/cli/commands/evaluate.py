@@ -8,14 +8,13 @@ from typing import Any
 
 from ...jit.compiling import compiling_for
 from ..console import DONE, Signals, warn
+from ..numbers import non_negative, per_cent
 from ..options import (
     add_command,
     add_jobs_option,
     add_random_state,
     add_reading_options,
     list_tasks,
-    non_negative,
-    per_cent,
 )
 from ..tasks import TASKS
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from ...utils.tables import columns, named_values
 from ..console import DONE, Signals
-from ..options import add_command, positive
+from ..numbers import positive
+from ..options import add_command
 
 __all__ = ["add_parser", "in_words", "run"]
 

@@ -16,7 +16,8 @@ from ..console import (
     UsageError,
     announcing_interrupts,
 )
-from ..options import add_command, folds, values_of_C
+from ..numbers import folds, values_of_C
+from ..options import add_command
 from ..tasks import TASKS
 from ..training import (
     add_checkpoint_options,

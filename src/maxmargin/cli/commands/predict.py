@@ -7,13 +7,13 @@ from typing import Any
 
 from ...jit.compiling import compiling_for
 from ..console import DONE, Signals
+from ..numbers import positive
 from ..options import (
     add_command,
     add_jobs_option,
     add_output_options,
     add_reading_options,
     list_tasks,
-    positive,
 )
 from ..tasks import TASKS
 

@@ -19,7 +19,8 @@ from ..console import (
     echo,
     warn,
 )
-from ..options import add_command, number, positive
+from ..numbers import number, positive
+from ..options import add_command
 from ..tasks import TASKS
 from ..training import (
     add_checkpoint_options,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ...registry import import_name
 from ..console import Signals, UsageError, echo
+from ..numbers import non_negative_number, positive, positive_number
 
 __all__ = [
     "TOOLS",
@@ -20,8 +20,6 @@ __all__ = [
     "echo_notes",
     "learn_options",
     "make_parser",
-    "non_negative_number",
-    "positive_number",
 ]
 
 
@@ -35,40 +33,6 @@ class Option(NamedTuple):
     default: Any = None
     choices: tuple[int, ...] | None = None
     note: str = ""
-
-
-def positive_number(text: str) -> float:
-    """A finite number above 0."""
-    number = _finite(text)
-    if number <= 0:
-        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r:.40}")
-    return number
-
-
-def natural_number(text: str) -> int:
-    """A whole number above 0."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number above 0, got {text!r:.40}")
-    return int(text)
-
-
-def non_negative_number(text: str) -> float:
-    """A finite number from 0."""
-    number = _finite(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"expected a number >= 0, got {text!r:.40}")
-    return number
-
-
-def _finite(text: str) -> float:
-    """A finite number."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise argparse.ArgumentTypeError(f"expected a number, got {text!r:.40}")
-    return number
 
 
 _OWN_SOLVER = "belongs to the solver of SVM-struct, and has no effect here"
@@ -134,14 +98,14 @@ def learn_options(epsilon: float, losses: dict[int, str], loss: int) -> tuple[Op
             "-k",
             "k",
             "constraints to add before the QP is solved again, with -w 0 and 1 (default 100)",
-            natural_number,
+            positive,
             100,
         ),
         Option(
             "-f",
             "f",
             "candidates of each example in the cache, with -w 4 (default 5)",
-            natural_number,
+            positive,
             5,
         ),
         Option("-b", "b", type=float, note=_OWN_SOLVER),
