@@ -486,7 +486,7 @@ def test_segments(options):
     model.coef_ = rng.normal(size=model.coef_.shape)
     for x in X:
         every = all_segmentations(len(x), model.max_segment_lengths_)
-        problem = model._problem(*model._coded(TokenInputs.of(model).packed([x]), [[]]))
+        problem = model._batch(TokenInputs.of(model).packed([x]), [[]], None).make_problem()
         coded = [[(s, e, "ab".index(label)) for s, e, label in own] for own in every]
         scores = [
             (problem.joint_feature(problem.input_of(0), own) @ model.coef_).item() for own in coded

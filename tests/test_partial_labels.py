@@ -317,7 +317,7 @@ def test_repairs_leave_alone_what_may_continue_something():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tagger(on_violation="repair").fit(X, part)
-    with pytest.warns(UserWarning, match="1 labels broke"):
+    with pytest.warns(UserWarning, match="1 of 6 labels broke"):
         tagger(on_violation="repair").fit(X, [["O", "I-X", "O"], ["O", None, "I-X"]])
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from maxmargin import persistence, registry
+from maxmargin import registry
+from maxmargin.formats import model_values
 from maxmargin.persistence import load_model, save_model
 
 SAVED = Path(__file__).parent / "saved"
@@ -99,7 +100,7 @@ def test_old_names_of_parameters(name, old, value, new, now, tmp_path):
 
 
 def test_old_names_of_parameters_of_an_extractor(tmp_path, monkeypatch):
-    monkeypatch.setitem(persistence.OLD_PARAMS, "WindowFeatures", {"least": "min_count"})
+    monkeypatch.setitem(model_values.OLD_PARAMS, "WindowFeatures", {"least": "min_count"})
     features = {"$type": "WindowFeatures", "params": {"templates": ["w[0]"], "least": 3}}
     path = with_params(SAVED / "columns.mm", tmp_path / "old.mm", features=features)
     assert load_model(path)[0].features.min_count == 3

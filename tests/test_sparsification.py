@@ -11,6 +11,7 @@ from maxmargin import persistence
 from maxmargin.core.formulation import Formulation
 from maxmargin.datasets import make_digit_words
 from maxmargin.features import WindowFeatures
+from maxmargin.formats import model_values
 from maxmargin.formats.model_values import array_from, shortest_form
 from maxmargin.solvers import sparsification
 from maxmargin.solvers.sparsification import sparsify
@@ -230,7 +231,7 @@ def test_files_of_the_first_schema_are_read(monkeypatch, tmp_path):
     model.save(tmp_path / "new.mm")
     with monkeypatch.context() as patch:
         patch.setattr(persistence, "SCHEMA", 1)
-        patch.setattr(persistence, "shortest_form", lambda array: ("plain", array))
+        patch.setattr(model_values, "shortest_form", lambda array: ("plain", array))
         model.save(tmp_path / "old.mm")
     assert (tmp_path / "new.mm").stat().st_size < 0.9 * (tmp_path / "old.mm").stat().st_size
     for name in ("old.mm", "new.mm"):

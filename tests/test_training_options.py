@@ -127,7 +127,7 @@ def test_files_keep_what_they_can(form, tmp_path):
     model.save(tmp_path / "m")
     assert mm.load(tmp_path / "m").training == form(cache_mb=4.0)
     model.set_params(training__callbacks=[Counter()])
-    with pytest.warns(UserWarning, match="cannot keep the given callbacks"):
+    with pytest.warns(UserWarning, match="cannot store callbacks"):
         model.save(tmp_path / "m")
     assert mm.load(tmp_path / "m").training == mm.TrainingOptions(cache_mb=4.0)
 

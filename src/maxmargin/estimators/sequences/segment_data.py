@@ -346,7 +346,7 @@ def explain_segments(segmenter: Any, x: Any, y_hat: Any, w: Floats, n: int) -> E
 
     if y_hat is not None:
         given = read_segments([y_hat], packed.offsets)
-        coded = segmenter._coded(packed, given)[2][0]
+        coded = coded_segments(given, segmenter.classes_)[0]
         sequences_within(segmenter._longest(), given, drop=False)  # refuses longer ones
         rival = list_chunks(chunks_of(coded, n_tokens, len(classes)))
         here, there = (labels_by_token(pieces, classes) for pieces in (own, rival))
