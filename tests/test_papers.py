@@ -1,4 +1,4 @@
-"""Tables and figures of the papers: they run on tiny slices, and the pages are what was recorded."""
+"""Tables and figures of the papers: they run on tiny slices; pages are what was recorded."""
 
 import json
 import subprocess
