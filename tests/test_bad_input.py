@@ -615,3 +615,12 @@ def test_tokens_of_another_width_are_named_wherever_ranges_begin():
 def test_whole_numbers_beyond_floats_are_named(train, message):
     with pytest.raises(ValueError, match=message):
         train()
+
+
+def test_parameters_that_a_solver_instance_replaces_are_warned_of():
+    solver = mm.solvers.BCFW(tol=0.05, n_jobs=1)
+    with pytest.warns(UserWarning, match=r"tol, max_passes of the estimator are ignored, .*BCFW\("):
+        mm.MulticlassSVM(solver=solver, tol=0.5, max_passes=9, n_jobs=1).fit(X, [0, 1, 0, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mm.MulticlassSVM(solver=solver).fit(X, [0, 1, 0, 1])

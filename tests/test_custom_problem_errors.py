@@ -63,7 +63,7 @@ def column(self, x, y):
         ),
         ({"loss": lambda self, y, z: None}, r"loss\(y, y_hat\) is None for example \d"),
         ({"joint_feature": lambda self, x, y: None}, r"returned None for example 0; is a return"),
-        ({"joint_feature": lambda self, x, y: 1.0}, r"returned 1\.0 for example 0, of shape \(\)"),
+        ({"joint_feature": lambda self, x, y: 1.0}, r"returned float for example 0, of shape \(\)"),
         ({"joint_feature": lambda self, x, y: np.ones((2, 2))}, r"of shape \(2, 2\); expected a v"),
         ({"joint_feature": column, "n_features": 4}, r"one row of features, .* of shape \(4, 1\)"),
         (
@@ -184,6 +184,29 @@ def change_weights(self, x, y, w, rescaling):
 def test_the_check_finds(methods, message):
     with pytest.raises(ValueError, match=message):
         mm.check_problem(with_methods(**methods).bind(X, Y), outputs=lambda x: (0, 1))
+
+
+def test_searches_that_return_something_else_are_named():
+    number = {"loss": lambda self, y, z: float(int(y) != int(z))}
+    nothing = with_methods(most_violated=lambda self, x, y, w, rescaling: None, **number)
+    with pytest.raises(ValueError, match="most_violated returned None for example 0; is a return"):
+        mm.check_problem(nothing.bind(X, Y))
+
+    def pair(self, x, y, w, rescaling):
+        return Halves.most_violated(self, x, y, w, rescaling), 1.0
+
+    with pytest.raises(TypeError) as raised:
+        mm.check_problem(with_methods(most_violated=pair, **number).bind(X, Y))
+    assert "joint_feature of most_violated's output (" in raised.value.__notes__[0]
+
+    def most_violated(self, x, y, w):
+        return y
+
+    with pytest.raises(TypeError, match=r"must have the arguments \(x, y, w, rescaling\)"):
+        mm.check_problem(with_methods(most_violated=most_violated).bind(X, Y))
+    opposite = with_methods(joint_feature=lambda self, x, y: -Halves.joint_feature(self, x, y))
+    with pytest.raises(ValueError, match=r"disagrees with joint_feature or loss"):
+        mm.check_problem(opposite.bind(X, Y), outputs=lambda x: (0, 1))
 
 
 def test_what_the_check_is_given():

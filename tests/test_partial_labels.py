@@ -324,7 +324,8 @@ def test_repairs_leave_alone_what_may_continue_something():
 @pytest.mark.parametrize(
     ("y", "options", "message"),
     [
-        ([[None, None], [None]], {}, "y has no label: every one is None"),
+        ([[None, None], [None]], {}, "y has no label: every one is None or an empty set"),
+        ([[set(), set()], [None]], {}, "y has no label: every one is None or an empty set"),
         ([["O", None], [{"B-X", None}]], {}, "sequence 1, token 0: None is not a label"),
         ([["O", "B-X"], [set()]], {}, "sequence 1, token 0: an empty set leaves no label"),
         ([["O", None], [["B-X"]]], {}, r"sequence 1, token 0: label \['B-X'\] is not hashable"),

@@ -191,7 +191,8 @@ class _OracleResult(NamedTuple):
             if found < -_tolerance(found):
                 raise ValueError(
                     f"{self.name} candidate for example {i} has value {found:.6g}, worse than the "
-                    f"gold output, whose value is 0: {self.method} does not find the best"
+                    f"gold output, whose value is 0: {self.method} does not find the best, or "
+                    "disagrees with joint_feature or loss (a sign, say)"
                 )
 
     @property
@@ -214,7 +215,8 @@ class _OracleResult(NamedTuple):
         elif self.problem_is_exact and rival > found + _tolerance(found):
             raise ValueError(
                 f"{self.name} candidate for example {i} has value {found:.6g}, but {name} has "
-                f"{rival:.6g}: {self.method} does not find the best"
+                f"{rival:.6g}: {self.method} does not find the best, or disagrees with "
+                "joint_feature or loss (a sign, say)"
             )
 
     def refuse_above(self, i: int, best: float) -> None:
@@ -373,7 +375,7 @@ class _Example:
                 raise ValueError(
                     f"predict gives example {self.i} an output of score {gold + score:.6g} "
                     f"({shown}), but {name} has {gold + scores[k]:.6g}: predict does not find the "
-                    "best"
+                    "best, or disagrees with joint_feature (a sign, say)"
                 )
 
 

@@ -129,7 +129,7 @@ def _check_not_an_input(output: str, inputs: Iterable[str]) -> None:
             name = "standard input" if is_standard(path) else path
             raise ValueError(
                 f"{output}: this is {'an input file' if name == output else name}, which would "
-                "be overwritten; give another name after -o"
+                "be overwritten; give the output another name"
             )
 
 

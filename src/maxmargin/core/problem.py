@@ -180,13 +180,15 @@ class Problem:
             )
         rows, losses = [], np.empty(len(indices))
         for row, i in enumerate(indices):
+            found: list[Any] = []
             try:
                 x, y = self.X[i], self.Y[i]
                 candidate = self.most_violated(x, y, w, rescaling)
+                found.append(candidate)
                 losses[row] = loss_value(self.loss(y, candidate), int(i))
                 rows.append(difference(self.joint_feature(x, y), self.joint_feature(x, candidate)))
             except Exception as error:
-                raise_for_example(error, int(i))
+                _raise_for_search(error, found, int(i))
         return stack(rows, losses)
 
     def k_best(
@@ -281,6 +283,24 @@ def raise_for_example(error: Exception, i: int) -> NoReturn:
     raise error
 
 
+def _raise_for_search(error: Exception, found: list[Any], i: int) -> NoReturn:
+    """The same for an oracle in plain Python; ``found`` is empty where the search itself failed."""
+    if not found:
+        if isinstance(error, TypeError) and "most_violated() takes" in str(error):
+            raise TypeError(
+                f"{error}: it must have the arguments (x, y, w, rescaling); rescaling is 'margin' "
+                "unless the class declares others"
+            ) from error
+        raise_for_example(error, i)
+    if found[0] is None:
+        raise ValueError(
+            f"most_violated returned None for example {i}; is a return missing?"
+        ) from error
+    if hasattr(error, "add_note"):
+        error.add_note(f"(loss or joint_feature of most_violated's output {found[0]!r:.60})")
+    raise_for_example(error, i)
+
+
 def loss_value(loss: Any, i: int) -> float:
     """What ``loss`` has returned for an example."""
     try:
@@ -300,7 +320,7 @@ def _width(features: Any) -> int:
     shape = features.shape if sp.issparse(features) else np.shape(features)
     if len(shape) not in (1, 2) or (len(shape) == 2 and shape[0] != 1):
         raise ValueError(
-            f"joint_feature returned {features!r:.60} for example 0, of shape {shape}; expected a "
-            "vector"
+            f"joint_feature returned {type(features).__name__} for example 0, of shape {shape}; "
+            "expected a vector"
         )
     return int(shape[-1])

@@ -26,6 +26,7 @@ from ..solvers.base import SolverParameters, check_numbers
 from ..utils.defaults import CACHE_MB, CHECKPOINT_EVERY, KEEPING
 from ..utils.schema import annotated_types
 from ..utils.validation import check_choice, is_list
+from ..utils.warn import warn_user
 
 __all__ = [
     "TrainingOptions",
@@ -198,6 +199,8 @@ def solver_of(estimator: Any) -> Any:
         cache_mb=options.cache_mb,
         **keeping,
     )
+    if not isinstance(estimator.solver, str):
+        _warn_of_ignored(estimator, solver, shared)
     if not isinstance(estimator.solver, str) and (options.checkpoint or options.resume):
         if not isinstance(solver, SolverParameters):
             raise ValueError(f"checkpoint needs a solver of maxmargin, got {solver!r}")
@@ -205,6 +208,22 @@ def solver_of(estimator: Any) -> Any:
     if options.cluster is None:
         return solver
     return import_name("cluster", "ClusterSolver").like(solver, options.cluster)
+
+
+def _warn_of_ignored(estimator: Any, solver: Any, names: Iterable[str]) -> None:
+    """Warn of parameters of an estimator that a solver instance, which has its own, replaces."""
+    defaults = {field.name: field.default for field in dataclasses.fields(estimator)}
+    ignored = [
+        name
+        for name in names
+        if getattr(estimator, name) not in (defaults[name], getattr(solver, name, None))
+    ]
+    if ignored:
+        warn_user(
+            f"{', '.join(ignored)} of the estimator {'are' if len(ignored) > 1 else 'is'} ignored, "
+            f"since solver is an instance with its own: set them there, as in "
+            f"solver={type(solver).__name__}({ignored[0]}={getattr(estimator, ignored[0])!r})"
+        )
 
 
 def seed_of(random_state: Any) -> Any:

@@ -91,7 +91,7 @@ def listed_labels(labels: FlatLabels, first: int = 0, step: int = 1) -> FlatLabe
             found[label] = None
     if not found:
         of = "" if step == 1 else f" of {labels.wording.part} {first}"
-        raise ValueError(f"y has no label{of}: every one is None")
+        raise ValueError(f"y has no label{of}: every one is None or an empty set")
     return labels._replace(values=list(found))
 
 
