@@ -173,7 +173,7 @@ ROWS = (_classes, _grades, _measure, _sets)
 STRUCTURES = (_segments, _dependencies, _parses, _alignments, _parts, _matchings, _graphs)
 
 
-@pytest.mark.filterwarnings("ignore:1 labels are unknown")
+@pytest.mark.filterwarnings("ignore:1 of .* labels are unknown")
 @pytest.mark.parametrize("make", [*ROWS, *STRUCTURES])
 def test_every_estimator(make):
     model, examples, score = make()

@@ -31,7 +31,7 @@ ORDERS = 5  # of one pass
 SLACKS = {"l1": (EXACT, ONE_PASS), "l2": (f"{EXACT}, l2", f"{ONE_PASS}, l2")}
 LIKE_LARANK: dict[str, Any] = {"fit_intercept": False}  # a sum over support vectors, no more
 MNIST: dict[str, Any] = {"C": 10.0, "gamma": 0.02, "basis": "random"}
-OCR: dict[str, Any] = {"C": 3.0, "gamma": "scale"}
+OCR_C = 3.0
 LINEAR_C = 0.1  # of letters
 RANKS = (1000, 4000)
 MOST_ERRORS = {
@@ -181,7 +181,7 @@ def _ocr(options: Options) -> Case:
 
     contestants = [
         _contestant(LINEAR, [lambda: mm.SequenceTagger(LINEAR_C, random_state=0)], data),
-        _contestant(CHAIN, [lambda: mm.SequenceTagger(kernel="rbf", random_state=0, **OCR)], data),
+        _contestant(CHAIN, [lambda: mm.SequenceTagger(OCR_C, kernel="rbf", random_state=0)], data),
     ]
     targets = [
         Target(f"{what}, {label}", label, measure, "", unit)
