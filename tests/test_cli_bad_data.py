@@ -150,3 +150,12 @@ def test_relations_that_are_not_there_are_not_learned(tmp_path, monkeypatch, cap
     assert "DEPREL is '_' everywhere, so only heads are learned" in capsys.readouterr().err
     assert main(["predict", "new.mm", "data"]) == 0
     assert capsys.readouterr().out == words((0, "_"), (1, "_")) * 3
+
+
+def test_a_file_without_empty_lines_is_one_sequence(tmp_path, capsys):
+    path = tmp_path / "whole.txt"
+    path.write_text("the D\ncat N\nsees V\n")
+    assert main(["train", "tag", str(path), "-o", str(tmp_path / "m"), "--max-passes", "1"]) == 3
+    lines = capsys.readouterr().err.splitlines()
+    assert "all 3 tokens are one sequence: an empty line ends one" in lines[0]
+    assert lines[1] == "1 sequence, 3 tokens"

@@ -24,7 +24,10 @@ def test_training_goes_on(corpus_folder, capsys):
     assert os.path.exists("kept") and os.path.exists("kept.1")
     goes_on = [*TRAIN[:-1], *KEPT, "-o", "model.mm", "--resume"]
     assert main([*goes_on, "--max-passes", "5"]) == 3
-    assert "the same command with --resume continues from kept" in capsys.readouterr().err
+    assert (
+        "the same command with --resume and a larger --max-passes continues"
+        in capsys.readouterr().err
+    )
     assert main(goes_on) == 0
     assert outcome(mm.load("model.mm").result_) == outcome(mm.load("whole.mm").result_)
     assert not os.path.exists("kept") and not os.path.exists("kept.1")

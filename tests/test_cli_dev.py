@@ -1,6 +1,7 @@
 """``maxmargin train --dev``: weights chosen by a held-out file."""
 
 import json
+import os
 import re
 
 import numpy as np
@@ -103,3 +104,11 @@ def test_bad_arguments(folder, capsys):
     with pytest.raises(SystemExit) as stopped:
         main([*files, *dev, "--patience", "0"])
     assert stopped.value.code == 2
+
+
+def test_the_training_file_is_no_held_out_file(corpus_folder, capsys):
+    os.link("ok.txt", "same.txt")
+    (corpus_folder / "other.txt").write_bytes((corpus_folder / "ok.txt").read_bytes())
+    for name, warns in (("ok.txt", True), ("same.txt", True), ("other.txt", False)):
+        main(["train", "tag", "ok.txt", "-o", "new.mm", "--dev", name, "--max-passes", "1"])
+        assert ("--dev is the training file itself" in capsys.readouterr().err) == warns

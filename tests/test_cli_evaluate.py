@@ -13,6 +13,7 @@ from sklearn.datasets import dump_svmlight_file, load_digits
 import maxmargin as mm
 from cli_corpus import refused, write_corpus
 from maxmargin.cli import main
+from maxmargin.cli.evaluation import error_lines
 from maxmargin.formats import read_columns
 from maxmargin.metrics import chunk_f1
 
@@ -154,3 +155,9 @@ def test_all_scores_are_printed_alike(folder, tmp_path, capsys):
     printed = capsys.readouterr()
     fold = re.search(r"fold 1 of 2: F1 (\d+\.\d\d) %", printed.err)
     assert fold and fold[1] in printed.out
+
+
+def test_long_labels_do_not_run_together():
+    errors = [{"true": "Maria NNP B-PER", "predicted": "O", "count": 3}]
+    lines = error_lines({"confusions": errors, "unknown_labels": {}})
+    assert lines[-1].split("  ")[1:3] == ["Maria NNP B-PER", "O"]

@@ -43,6 +43,16 @@ def test_solvers_without_a_gap_finish_their_passes(corpus_folder):
     assert os.path.exists("online.mm.partial")
 
 
+def test_the_exit_code_says_that_a_finished_model_is_elsewhere(corpus_folder, capsys):
+    before = (corpus_folder / "model.mm").read_bytes()
+    train = ["train", "tag", "ok.txt", "-o", "model.mm", "-q", "--solver", "perceptron"]
+    assert main(train) == 4
+    assert "it is certified, and the new one is not" in capsys.readouterr().err
+    assert mm.load("model.mm.partial").solver == "perceptron"
+    assert (corpus_folder / "model.mm").read_bytes() == before
+    assert main([*train, "--force"]) == 0
+
+
 def send_after_first_record(monkeypatch, number):
     """Let a signal come when the first progress is shown."""
     show = ProgressDisplay.__call__
@@ -63,11 +73,26 @@ def test_an_interrupted_search_says_that_nothing_was_saved(corpus_folder, monkey
     search = ["path", "tag", hard, "--dev", hard, "--Cs", "1000", "-o", "new.mm", *limits]
     assert main(search) == 128 + signal.SIGTERM
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last == "maxmargin: interrupted before all C were evaluated; nothing was saved"
+    said = "maxmargin: interrupted before all C were evaluated; nothing was saved"
+    assert last == f"{said} (with --checkpoint FILE it could be resumed)"
     assert not os.path.exists("new.mm")
     assert main(["cross-validate", "tag", hard, "--C", "1000", *limits]) == 128 + signal.SIGTERM
     last = capsys.readouterr().err.splitlines()[-1]
     assert last == "maxmargin: interrupted in fold 1 of 5"
+
+
+@posix
+def test_resuming_is_promised_only_from_a_checkpoint(corpus_folder, monkeypatch, capsys):
+    def interrupt(*_):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr("maxmargin.cli.commands.path._path", interrupt)
+    search = ["path", "tag", "ok.txt", "--checkpoint", "kept"]
+    assert main(search) == 130
+    assert "--resume" not in capsys.readouterr().err
+    (corpus_folder / "kept-fold0").write_bytes(b"a checkpoint")
+    assert main([*search, "--resume"]) == 130
+    assert "--resume continues from kept" in capsys.readouterr().err
 
 
 @posix

@@ -158,6 +158,8 @@ def test_words_after_two_hyphens_are_files(monkeypatch):
         ("train tag x -o m --label-column x", "--label-column: expected a whole number, got 'x'"),
         ("train tag x -o m --order 4", "--order: expected 1, 2 or 3, got 4"),
         ("train tag x -o m --random-state -1", "expected a whole number >= 0, got '-1'"),
+        ("predict m x --k three", "expected a whole number >= 1, got 'three'"),
+        ("predict m x --k 0", "expected a whole number >= 1, got '0'"),
     ],
 )
 def test_values_of_options_are_checked_as_they_are_read(command, message, capsys):

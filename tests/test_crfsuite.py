@@ -1,5 +1,6 @@
 """CRFsuite's data files, and its commands."""
 
+import io
 import re
 
 import numpy as np
@@ -46,6 +47,7 @@ def test_attributes_and_their_escapes(tmp_path):
         ("A\tx\n\ty\n", "data.txt:2: expected a label first"),
         ("\n\n", "data.txt: no tokens found"),
         ("A\tx:1:2\n", "data.txt:1: expected NAME:NUMBER"),
+        ("the DT B\ncat NN I\n\n", "data.txt: no line has a tab, .*'maxmargin train tag'"),
     ],
 )
 def test_malformed_lines_are_named(tmp_path, text, message):
@@ -292,3 +294,56 @@ def test_train_tag_reads_attributes(corpus, model, tmp_path, capsys):
     uniform.write_text("A\tx=1\nA\ty=1\n")
     assert main(command) == 1
     assert "all labels are 'A'" in capsys.readouterr().err
+
+
+COLUMNS = "the DT D\ncat NN N\n\nthe DT D\n"
+
+
+@pytest.mark.parametrize("text", [COLUMNS, COLUMNS.replace(" ", "\t"), "the\ncat\n"])
+def test_files_without_any_known_attribute_are_refused(model, tmp_path, capsys, text):
+    path = tmp_path / "columns.txt"
+    path.write_text(text)
+    for command in (
+        ["crfsuite", "tag", "-m", str(model), str(path)],
+        ["predict", str(model), str(path)],
+        ["evaluate", str(model), str(path)],
+    ):
+        assert main(command) == 1
+        out, err = capsys.readouterr()
+        assert not out and f"error: {path}: " in err and "'maxmargin train tag'" in err
+
+
+def test_sentences_of_a_stream_may_have_no_known_attribute(model, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"D\tw=new\n\n")))
+    assert main(["predict", str(model), "-"]) == 0
+    assert capsys.readouterr().out.endswith("\n\n")
+
+
+def test_models_of_other_formats_cannot_be_compared(corpus, model, tmp_path, capsys):
+    (tmp_path / "columns.txt").write_text(COLUMNS)
+    other = str(tmp_path / "columns.mm")
+    assert main(["train", "tag", str(tmp_path / "columns.txt"), "-o", other, "-q"]) == 0
+    for first, second, data in (
+        (other, str(model), str(tmp_path / "columns.txt")),
+        (str(model), other, str(corpus)),
+    ):
+        assert main(["evaluate", first, data, "--against", second]) == 1
+        assert f"--against {second}: one of the two models" in capsys.readouterr().err
+
+
+def test_files_that_are_no_models_are_not_replaced(corpus, tmp_path, capsys):
+    notes = tmp_path / "notes"
+    notes.write_text("mine")
+    assert main(["crfsuite", "learn", "-q", "-m", str(notes), str(corpus)]) == 1
+    assert "not a model; give another name after -m, or remove it" in capsys.readouterr().err
+    assert notes.read_text() == "mine"
+    assert main(["crfsuite", "learn", "-q", "-m", "-", str(corpus)]) == 1
+    assert "name a file after -m" in capsys.readouterr().err
+
+
+def test_what_is_not_offered_has_a_hint(corpus, model, capsys):
+    with pytest.raises(SystemExit):
+        main(["crfsuite", "learn", "-x", str(corpus)])
+    assert "-x is not offered here: use 'maxmargin cross-validate tag" in capsys.readouterr().err
+    assert main(["predict", str(model), str(corpus), "--confidence"]) == 2
+    assert "'maxmargin crfsuite tag -i'" in capsys.readouterr().err

@@ -121,6 +121,16 @@ class _Parser(argparse.ArgumentParser):
     Hyphens and underscores are alike in values that are one of some words.
     """
 
+    def _get_option_tuples(self, option_string: str) -> list[Any]:
+        """Options that begin so; one in the other case is suggested, not called ambiguous."""
+        written = option_string.partition("=")[0]
+        found: list[Any] = super()._get_option_tuples(option_string)  # type: ignore[misc]
+        if len(found) > 1:
+            for flag in self._option_string_actions:
+                if flag != written and flag.lower() == written.lower():
+                    self.error(f"unrecognized arguments: {written} (did you mean {flag}?)")
+        return found
+
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         value = super()._get_value(action, arg_string)  # type: ignore[misc]
         if isinstance(value, str) and isinstance(action.choices, (list, tuple)):
@@ -177,8 +187,14 @@ def _refusal(unknown: list[str], parser: Any, commands: dict[str, Any]) -> str:
         if others:
             command = parser.prog.rpartition(" ")[2]
             return f"{flag} is an option of {', '.join(others)}, not of {command}"
-    options = list(parser._option_string_actions)
-    near = [best for flag in flags for best in difflib.get_close_matches(flag, options, 1)]
+    options = {flag.lower(): flag for flag in parser._option_string_actions}
+    near = [
+        options[best]
+        for flag in flags
+        for best in difflib.get_close_matches(flag.lower(), options, 1)
+    ]
+    if not flags and "--test" in options and len(unknown) == 1:
+        near = ["--test", *unknown]
     hint = f" (did you mean {' '.join(near)}?)" if near else ""
     return f"unrecognized arguments: {' '.join(unknown)}{hint}"
 

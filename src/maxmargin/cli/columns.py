@@ -27,7 +27,14 @@ from ..features import (
 )
 from ..features.streaming import pack_stream
 from ..features.window.templates import is_crf_template, parse_template
-from ..formats import TokenColumns, open_text, read_columns, read_columns_in_parts, write_columns
+from ..formats import (
+    CrfsuiteData,
+    TokenColumns,
+    open_text,
+    read_columns,
+    read_columns_in_parts,
+    write_columns,
+)
 from ..formats.opening import Source
 from ..formats.recognising import Kind, recognise
 from ..formats.writing import descriptor_of
@@ -35,7 +42,7 @@ from ..progress import running_clock
 from ..utils.warn import warn_user
 from .console import UsageError
 from .evaluation import answer_line
-from .files import Model, at_lines, check_kind, check_several_labels, open_input
+from .files import Chunk, Model, at_lines, check_kind, check_several_labels, open_input
 from .options import SEPARATORS
 from .tasks import Task
 
@@ -48,6 +55,7 @@ __all__ = [
     "are_attributes",
     "attribute_features",
     "check_can_stream",
+    "check_some_known",
     "extra_of_columns",
     "knows_attributes",
     "label_index",
@@ -334,6 +342,19 @@ def attribute_features(arguments: argparse.Namespace) -> FeatureDictionary:
 def knows_attributes(estimator: Any) -> bool:
     """Whether a tagger was trained on attributes."""
     return isinstance(estimator.features_, FeatureDictionary)
+
+
+def check_some_known(estimator: Any, data: CrfsuiteData, source: Source) -> None:
+    """Raise ValueError if a model knows no attribute of a file; chunks may be a single token."""
+    known = set(estimator.features_.feature_names_)
+    if not isinstance(source, Chunk) and not any(
+        name in known for x in data.X for token in x for name in token
+    ):
+        raise ValueError(
+            f"{source}: the model knows none of the attributes in this file; expected those of "
+            f"the training file, such as {estimator.features_.feature_names_[0]!r:.60} (for CoNLL "
+            "columns use a model that 'maxmargin train tag' trained on columns)"
+        )
 
 
 def write_labels(predicted: Any) -> str:

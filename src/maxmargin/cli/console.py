@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, TextIO
@@ -19,6 +19,7 @@ __all__ = [
     "DONE",
     "ERROR",
     "EXIT_CODES",
+    "KEPT",
     "NO_MODEL",
     "STOPPED_EARLY",
     "WRONG_USE",
@@ -35,7 +36,13 @@ __all__ = [
     "write_report",
 ]
 
-DONE, ERROR, WRONG_USE, STOPPED_EARLY = 0, 1, 2, 3  # argparse too ends with 2 for a wrong use
+DONE, ERROR, WRONG_USE, STOPPED_EARLY, KEPT = (
+    0,
+    1,
+    2,
+    3,
+    4,
+)  # argparse too ends with 2 for a wrong use
 
 EXIT_CODES = """\
 exit codes:
@@ -43,6 +50,8 @@ exit codes:
   1    error: one line on standard error says what is wrong
   2    wrong use of the command line
   3    training stopped before it converged; the model was saved all the same
+  4    training finished, but a better model, or one of another kind, was kept under the name
+       wanted; the new one is beside it, in a file that ends with .partial
   130  interrupted by Ctrl-C (143: by SIGTERM, 129: by SIGHUP); if training had begun, the model
        so far was saved
 """
@@ -166,12 +175,12 @@ class Interrupted(KeyboardInterrupt):
 
 
 @contextmanager
-def announcing_interrupts(text: str) -> Iterator[None]:
-    """Let an interrupt of the block say what became of the work."""
+def announcing_interrupts(text: str | Callable[[], str]) -> Iterator[None]:
+    """Let an interrupt of the block say what became of the work; a function says it then."""
     try:
         yield
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(text) from None
+        raise KeyboardInterrupt(text if isinstance(text, str) else text()) from None
 
 
 class Signals:

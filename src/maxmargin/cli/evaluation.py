@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 N_CONFUSIONS = 10  # most frequent confusions to list
+_PAIR = ("true", "predicted")
 N_UNKNOWN = 10  # unknown labels to list
 
 
@@ -67,8 +68,11 @@ def error_lines(report: dict[str, Any]) -> list[str]:
     lines = []
     if report["confusions"]:
         lines += ["", "most frequent errors (true, predicted, number)"]
+        names = [str(item[which]) for item in report["confusions"] for which in _PAIR]
+        width = max(10, *map(len, names)) + 2
         for item in report["confusions"]:
-            lines.append(f"  {item['true']!s:<12}{item['predicted']!s:<12}{item['count']:>8}")
+            true, predicted = (f"{item[which]!s:<{width}}" for which in _PAIR)
+            lines.append(f"  {true}{predicted}{item['count']:>8}")
     unknown = Counter(report["unknown_labels"])
     for label, count in unknown.most_common(N_UNKNOWN):
         lines.append(f"label {label!r} is unknown to the model: {count} counted as wrong")

@@ -43,6 +43,7 @@ __all__ = [
     "check_text_output",
     "free_name",
     "has_checkpoint",
+    "is_same_file",
     "is_standard",
     "located",
     "open_input",
@@ -80,15 +81,21 @@ def check_text_output(output: str, inputs: Iterable[str], force: bool) -> None:
     check_writable(output)
 
 
-def check_model_output(output: str, inputs: Iterable[str], force: bool) -> None:
-    """Raise, before training, if a model cannot or should not be written there."""
+def check_model_output(output: str, inputs: Iterable[str], force: bool, option: str = "-o") -> None:
+    """Raise, before training, if a model cannot or should not be written there.
+
+    ``option`` is what the name stands behind, on the command line.
+    """
     if is_standard(output):
-        raise ValueError("a model cannot be written to standard output: name a file after -o")
+        raise ValueError(
+            f"a model cannot be written to standard output: name a file after {option}"
+        )
     _check_not_an_input(output, inputs)
     if not force and _has_content(output) and not is_model_file(output):
+        remedy = "--force to replace it" if option == "-o" else "remove it first"
         raise ValueError(
-            f"{output}: a file of this name exists that is not a model; give another name, "
-            "or --force to replace it"
+            f"{output}: a file of this name exists that is not a model; give another name after "
+            f"{option}, or {remedy}"
         )
     check_writable(output)
 
@@ -140,6 +147,12 @@ def _identity(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
+
+
+def is_same_file(path: str, other: str) -> bool:
+    """Whether two names are those of one ordinary file."""
+    own = _identity(path)
+    return own is not None and own == _identity(other)
 
 
 def _has_content(path: str) -> bool:

@@ -44,8 +44,8 @@ def non_negative(text: str) -> int:
 
 def positive(text: str) -> int:
     """A whole number from 1."""
-    if non_negative(text) == 0:
-        raise argparse.ArgumentTypeError("expected a whole number >= 1, got '0'")
+    if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text)):
+        raise argparse.ArgumentTypeError(f"expected a whole number >= 1, got {text!r:.40}")
     return int(text)
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 from ..utils.defaults import CACHE_MB, CHECKPOINT_EVERY, TOL
 from ..utils.tables import gap_fraction
-from .console import DONE, ERROR, STOPPED_EARLY, Signals, UsageError, echo, echo_result, warn
+from .console import DONE, ERROR, KEPT, STOPPED_EARLY, Signals, UsageError, echo, echo_result, warn
 from .numbers import non_negative_number, number
 from .options import (
     CERTIFIED_SOLVERS,
@@ -288,8 +288,11 @@ def keep(estimator: Any, arguments: argparse.Namespace) -> None:
     )
 
 
-def leave(arguments: argparse.Namespace, finished: bool) -> None:
-    """Remove the checkpoint of a training that is over, or say what it is for."""
+def leave(arguments: argparse.Namespace, finished: bool, status: str = "") -> None:
+    """Remove the checkpoint of a training that is over, or say what it is for.
+
+    ``status`` is that of the result: after a limit, more needs a larger one.
+    """
     from ..checkpoints import remove_checkpoint
     from .files import has_checkpoint
 
@@ -298,13 +301,25 @@ def leave(arguments: argparse.Namespace, finished: bool) -> None:
     if finished:
         remove_checkpoint(arguments.checkpoint)
     elif has_checkpoint(arguments.checkpoint):
-        say(arguments, f"the same command with --resume continues from {arguments.checkpoint}")
+        limits = {"max_passes": "--max-passes", "max_time": "--max-time"}
+        more = f" and a larger {limits[status]}" if status in limits else ""
+        say(
+            arguments,
+            f"the same command with --resume{more} continues from {arguments.checkpoint}",
+        )
 
 
 def check_inputs_differ(arguments: argparse.Namespace) -> None:
-    """Raise UsageError if two files are to be read from standard input."""
+    """Raise UsageError if both files are standard input; warn if they are the same file."""
+    from .files import is_same_file
+
     if arguments.dev == arguments.data == "-":
         raise UsageError("standard input cannot be both the training file and the file of --dev")
+    if arguments.dev is not None and is_same_file(arguments.dev, arguments.data):
+        warn(
+            "--dev is the training file itself: scores on it are too good; give a file of other "
+            "examples"
+        )
 
 
 def make_plan(arguments: argparse.Namespace) -> Any:
@@ -371,6 +386,7 @@ def _report(
             f"{arguments.output} is left as it was, because {reason}; the new model is in {path} "
             "(--force replaces the old one)"
         )
+        return exit_code(result, signals) or KEPT
     return exit_code(result, signals)
 
 

@@ -80,14 +80,20 @@ def read_crfsuite(path: Source, *, encoding: str = "utf-8") -> CrfsuiteData:
     Raises
     ------
     ValueError
-        A line without a label, a value that is not a finite number, or a file without tokens; the
-        message names file and line.
+        A line without a label, a value that is not a finite number, a file without tokens, or one
+        of CoNLL columns, without tabs; the message names file and line.
     """
     blocks = list(
         read_blocks(path, lambda block: [_token(*line) for line in block], encoding=encoding)
     )
     if not blocks:
         raise ValueError(f"{path}: no tokens found, expected a label and attributes on each line")
+    tokens = [token for block in blocks for token in block]
+    if any(" " in label for _, label, _ in tokens) and not any(found for *_, found in tokens):
+        raise ValueError(
+            f"{path}: no line has a tab, expected a label and attributes, with tabs between them; "
+            "for CoNLL columns use 'maxmargin train tag', and a model that it trained on columns"
+        )
     return CrfsuiteData(
         [[attributes for _, _, attributes in block] for block in blocks],
         [[label for _, label, _ in block] for block in blocks],

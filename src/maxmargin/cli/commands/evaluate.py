@@ -84,6 +84,11 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
                 f"--against {other.path}: this is a model of the task '{other.task.name}', "
                 f"expected one of the task '{model.task.name}', as {model.path} is"
             )
+        if type(other.files) is not type(model.files):  # columns, and attributes of CRFsuite
+            raise ValueError(
+                f"--against {other.path}: one of the two models was trained on CoNLL columns, the "
+                "other on CRFsuite's data; only models of the same format can be compared on a file"
+            )
         arguments.data = open_input(arguments.data)  # a pipe can be read but once
     with compiling_for(model.task.name):
         evaluation = with_intervals(model.task.evaluate(model, arguments), arguments)
@@ -91,17 +96,21 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
             evaluation = compared(evaluation, other.task.evaluate(other, arguments), arguments)
     report = {"task": model.task.name, **evaluation.report}
     write_report(json.dumps(report, indent=2) if arguments.json else evaluation.text)
-    _warn_of_strangers(evaluation.report)
+    _warn_of_strangers(evaluation.report, model)
     return DONE
 
 
-def _warn_of_strangers(report: dict[str, Any]) -> None:
+def _warn_of_strangers(report: dict[str, Any], model: Any) -> None:
     """Say that the file is of other labels altogether, which its scores might hide."""
+    import numpy as np
+
     labels, unknown = report.get("labels", {}), report.get("unknown_labels", {})
     n_given = sum(scores["n_true"] for scores in labels.values())
     if n_given == 0 or sum(unknown.values()) < n_given:
         return
-    known = [label for label in labels if label not in unknown]  # those that were predicted
+    names = model.files if model.task.name == "multilabel" else model.estimator.classes_
+    # Trees have labels for each node.
+    known = list(dict.fromkeys(str(y) for ys in names for y in np.ravel(ys).tolist()))
     shown = ", ".join(known[:5]) + (", ..." if len(known) > 5 else "")
     warn(
         "the model knows none of the labels in this file, so all predictions count as "

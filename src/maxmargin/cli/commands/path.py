@@ -10,6 +10,7 @@ from ...utils.tables import columns, gap_fraction, named_score, score_name, scor
 from ..console import (
     DONE,
     EXIT_CODES,
+    KEPT,
     NO_MODEL,
     STOPPED_EARLY,
     Signals,
@@ -127,10 +128,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     training = plan.make()
     keep(training.estimator, arguments)
     dev = models = None
-    kept = (
-        "" if arguments.checkpoint is None else f"; --resume continues from {arguments.checkpoint}"
-    )
-    with announcing_interrupts(f"before all C were evaluated; nothing was saved{kept}"):
+    with announcing_interrupts(lambda: _when_interrupted(arguments)):
         if arguments.dev is not None:
             dev = HeldOutFile.named(arguments.dev, TASKS[arguments.task], training.extra, arguments)
             models = _path(training.estimator, training.examples, arguments)
@@ -163,8 +161,20 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         with announcing_interrupts(NO_MODEL):
             training.fit()
     code = save_and_report(arguments, signals, estimator, training.extra)
-    leave(arguments, finished=code in (DONE, STOPPED_EARLY))  # limits are those of the path
+    leave(arguments, finished=code in (DONE, STOPPED_EARLY, KEPT))  # limits are those of the path
     return code
+
+
+def _when_interrupted(arguments: argparse.Namespace) -> str:
+    """What is left of a path that was interrupted."""
+    from ..files import has_checkpoint
+
+    text = "before all C were evaluated; nothing was saved"
+    if arguments.checkpoint is None:
+        return f"{text} (with --checkpoint FILE it could be resumed)"
+    if has_checkpoint(arguments.checkpoint):
+        return f"{text}; --resume continues from {arguments.checkpoint}"
+    return f"{text}, nor was there time to write {arguments.checkpoint}"
 
 
 def _check_path_options(arguments: argparse.Namespace) -> None:

@@ -12,6 +12,7 @@ from ...utils.tables import gap_fraction
 from ..console import (
     DONE,
     EXIT_CODES,
+    KEPT,
     NO_MODEL,
     Signals,
     UsageError,
@@ -165,7 +166,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     if arguments.compact is not None:
         _compact(arguments, estimator, training.examples)
     code = save_and_report(arguments, signals, estimator, training.extra)
-    leave(arguments, finished=code == DONE)
+    leave(arguments, code in (DONE, KEPT), estimator.result_.status)
     return code
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...formats import CrfsuiteData, read_crfsuite
 from ...persistence import load_model
+from ..columns import check_some_known
 from ..console import (
     DONE,
     ERROR,
@@ -45,7 +46,7 @@ def learn(arguments: argparse.Namespace, signals: Signals) -> int:
     """Train a tagger, save it, and test it on what was held out."""
     parameters = _parameters(arguments)
     if arguments.model is not None:
-        check_model_output(arguments.model, arguments.data, force=True)
+        check_model_output(arguments.model, arguments.data, force=False, option="-m")
     groups = [read_crfsuite(open_input(path)) for path in arguments.data]
     training, held_out = _split(arguments, groups)
     if not arguments.quiet:
@@ -175,7 +176,9 @@ def tag(arguments: argparse.Namespace, signals: Signals) -> int:
             f"{arguments.model}: -p, -i and -l need probabilities, which a model has that "
             "was trained with 'crfsuite learn --probability'"
         )
-    data = read_crfsuite(open_input(arguments.data))
+    source = open_input(arguments.data)
+    data = read_crfsuite(source)
+    check_some_known(estimator, data, source)
     predicted = [list(map(str, ys)) for ys in estimator.predict(data.X)]
     signals.check()
     if not arguments.quiet:

@@ -167,7 +167,7 @@ def with_width(X: Any, width: int) -> Any:
 
 def check_model(arguments: argparse.Namespace) -> None:
     """Raise, before the work begins, if the model cannot be written; an old one is replaced."""
-    check_model_output(arguments.model, [arguments.data], force=True)
+    check_model_output(arguments.model, [arguments.data], force=True, option="the data")
 
 
 def train_and_save(

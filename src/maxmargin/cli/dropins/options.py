@@ -172,6 +172,13 @@ def echo_notes(arguments: argparse.Namespace, options: Sequence[Option]) -> None
             echo(f"maxmargin: note: {option.flag} {option.note}")
 
 
+class _Refused(argparse.Action):
+    """An option of the other tool that has no counterpart; its help says what to use instead."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        parser.error(f"{self.option_strings[0]} is not offered here: {self.metavar}")
+
+
 class StructTool(NamedTuple):
     """A tool: its name, and the options of both commands, which `svm_struct` has as functions."""
 
@@ -417,6 +424,14 @@ def _add_learn(parts: Any) -> argparse.ArgumentParser:
         "option is not one of CRFsuite)",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="show only notes and errors")
+    parser.add_argument(
+        "-x",
+        "--cross-validate",
+        action=_Refused,
+        nargs=0,
+        metavar="use 'maxmargin cross-validate tag DATA --folds N'",
+        help=argparse.SUPPRESS,
+    )
     return parser
 
 

@@ -105,9 +105,12 @@ class TagTask(Task):
             if arguments.k or arguments.scores or arguments.confidence:
                 raise UsageError(
                     "--k, --scores and --confidence are for models trained on columns, not on "
-                    "CRFsuite's data"
+                    "CRFsuite's data; 'maxmargin crfsuite tag -i' writes the probability of each "
+                    "label, if the model was trained with --probability"
                 )
-            return write_labels(model.estimator.predict(_read_attributes(source, arguments).inputs))
+            return write_labels(
+                model.estimator.predict(_read_known(model, source, arguments).inputs)
+            )
         tokens = read_tokens(model, source, arguments)
         k = number_of_answers(arguments)
         if k is not None:
@@ -178,7 +181,7 @@ def _make_tagger(arguments: argparse.Namespace, templates: Templates) -> Trainin
         window_features,
     )
     from ..files import check_several_labels, open_input
-    from ..training import Examples, Training, say
+    from ..training import Examples, Training
 
     features: Any
     if arguments.stream:
@@ -191,7 +194,7 @@ def _make_tagger(arguments: argparse.Namespace, templates: Templates) -> Trainin
         features, pairs = window_features(arguments, templates)
         tokens, label_column = read_training_tokens(arguments, TAG)
         extra = extra_of_columns(arguments, tokens, label_column)
-    say(arguments, f"{tokens.columns.n_sequences} sequences, {tokens.columns.n_tokens} tokens")
+    _say_size(arguments, tokens.columns.n_sequences, tokens.columns.n_tokens)
     estimator = _tagger(arguments, features, pairs)
 
     return Training(estimator, Examples(tokens.inputs, tokens.labels), extra, tokens.located)
@@ -200,7 +203,7 @@ def _make_tagger(arguments: argparse.Namespace, templates: Templates) -> Trainin
 def _make_streaming_tagger(arguments: argparse.Namespace, templates: Templates) -> Training:
     """A tagger, to be trained on a column file that stays on the disk."""
     from ..columns import are_attributes, extra_of_columns, stored_tokens, window_features
-    from ..training import Examples, Training, say
+    from ..training import Examples, Training
 
     if are_attributes(arguments):
         raise UsageError(
@@ -210,7 +213,7 @@ def _make_streaming_tagger(arguments: argparse.Namespace, templates: Templates) 
     stored, fitted, tokens, label_column = stored_tokens(arguments, TAG, features)
     extra = extra_of_columns(arguments, tokens, label_column)
     n_sequences, n_tokens = len(stored.offsets) - 1, int(stored.offsets[-1])
-    say(arguments, f"{n_sequences} sequences, {n_tokens} tokens")
+    _say_size(arguments, n_sequences, n_tokens)
     estimator = _tagger(arguments, fitted, None)
 
     def fit() -> None:
@@ -219,6 +222,17 @@ def _make_streaming_tagger(arguments: argparse.Namespace, templates: Templates) 
             estimator.set_params(features=features)
 
     return Training(estimator, Examples(stored, stored.labels), extra, fit_with=fit)
+
+
+def _say_size(arguments: argparse.Namespace, n_sequences: int, n_tokens: int) -> None:
+    """Say what was read; all tokens in one sequence are hardly what was meant."""
+    from ..console import warn
+    from ..training import say
+
+    if n_sequences == 1:
+        warn(f"{arguments.data}: all {n_tokens} tokens are one sequence: an empty line ends one")
+    noun = "sequence" if n_sequences == 1 else "sequences"
+    say(arguments, f"{n_sequences} {noun}, {n_tokens} tokens")
 
 
 def _tagger(arguments: argparse.Namespace, features: Any, pairs: Any) -> SequenceTagger:
@@ -245,8 +259,17 @@ def _read_labelled(model: Model, arguments: argparse.Namespace) -> tuple[Tokens,
 
     if model.files != ATTRIBUTES:
         return read_labelled_tokens(model, arguments)
-    tokens = _read_attributes(open_input(arguments.data), arguments)
+    tokens = _read_known(model, open_input(arguments.data), arguments)
     return tokens, tokens.labels or []
+
+
+def _read_known(model: Model, source: Source, arguments: argparse.Namespace) -> Tokens:
+    """Read a data file of CRFsuite for a model, which knows some of its attributes."""
+    from ..columns import check_some_known
+
+    tokens = _read_attributes(source, arguments)
+    check_some_known(model.estimator, tokens.columns, source)
+    return tokens
 
 
 def _read_attributes(source: Source, arguments: argparse.Namespace) -> Tokens:
