@@ -52,7 +52,7 @@ reports an interval (for chunks: F1). Training that --patience stops counts as f
 the gap.
 
 With --checkpoint training can resume after a crash or a limit: the same command with --resume ends
-with the same model, bit by bit. Data and options must be the same, except for --max-passes and
+with the same model, bit for bit. Data and options must be the same, except for --max-passes and
 --max-time, which include what was done before. The checkpoint is removed once the finished model is
 saved. With --dev it also holds the best weights so far.
 
