@@ -244,7 +244,7 @@ def test_errors_name_the_file(tagger, classifier, digits, folder, capsys):
     train = ["train", "tag"]
     check_error([*train, absent, "-o", model], r".*absent\.txt: No such file", capsys)
     check_error(["predict", absent, corpus], r".*absent\.txt: No such file", capsys)
-    check_error(["predict", corpus, corpus], r".*ok\.txt: not a model file", capsys)
+    check_error(["predict", corpus, corpus], r".*ok\.txt: this is not a model file", capsys)
     check_error([*train, corpus, "-o", model, "--C", "0"], "--C must be a positive", capsys, 2)
     check_error(
         [*train, corpus, "-o", model, "--label-column", "5"], r".*no label column 5", capsys
@@ -289,7 +289,7 @@ def test_demo(folder, capsys):
     accuracies = [float(s) for s in re.findall(r"[#.]{20} +([\d.]+) %", text)]
     assert len(accuracies) == 2 and accuracies[0] > accuracies[1] + 2
     assert re.search(r"^ *sure( +\d+ %)+$", text, re.M)
-    objective = re.search(r"objective is ([\d.]+), .* than\n([\d.]+): .* ([\d.]+) %", text)
+    objective = re.search(r"objective is ([\d.]+), .* below\n([\d.]+): .* ([\d.]+) %", text)
     primal, dual, percent = map(float, objective.groups())
     rounding = 0.05 + 100 * 0.1 / primal
     assert percent == pytest.approx(100 * (primal - dual) / primal, abs=rounding)
