@@ -256,6 +256,7 @@ def test_check_estimator():
             "MultiLabelBinarizer makes it",
         ),
         ({"edges": 3}, Y, "edges must be None, 'tree', 'pairs' or pairs of labels, got 3"),
+        ({"edges": np.array(3)}, Y, "edges must be None, 'tree', 'pairs' or pairs of labels"),
         ({}, Y[:, :0], r"got an array of shape \(90, 0\)"),
         ({}, Y + (np.arange(90) == 7)[:, None] * 2, r"y\[7, 0\] is [23]; expected 0 or 1"),
         ({}, Y.astype(str), "y must be 0 and 1, got an array of <U"),

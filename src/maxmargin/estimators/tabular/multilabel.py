@@ -358,7 +358,7 @@ class MultilabelSVM(Classifier, TabularEstimator):  # type: ignore[misc]
                 return tree_of_labels(gold, weights)
             if self.edges == "pairs":
                 return all_pairs(gold.shape[1])
-        elif hasattr(self.edges, "__len__"):
+        elif hasattr(self.edges, "__len__") and getattr(self.edges, "ndim", 1) > 0:
             return list(self.edges)
         raise ValueError(
             f"edges must be None, 'tree', 'pairs' or pairs of labels, got {self.edges!r}"
