@@ -146,7 +146,10 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
     read = [arguments.data, *plan.inputs, *([arguments.dev] if arguments.dev else [])]
     check_model_output(arguments.output, read, arguments.force)  # before training, not after
     check_keeping(arguments, [*read, arguments.output])
-    with _connected(arguments) as client:  # before the data are read, which may take long
+    with (
+        announcing_interrupts(NO_MODEL),
+        _connected(arguments) as client,  # before the data are read, which may take long
+    ):
         training = plan.make()
         estimator = training.estimator
         keep(estimator, arguments)
@@ -154,10 +157,7 @@ def run(arguments: argparse.Namespace, signals: Signals) -> int:
         if client is not None:
             estimator.set_params(training__cluster=client)
         watch = _make_watch(arguments, training.extra) if arguments.dev else None
-        with (
-            announcing_interrupts(NO_MODEL),
-            watch.watching(estimator) if watch is not None else nullcontext(),
-        ):
+        with watch.watching(estimator) if watch is not None else nullcontext():
             training.fit()
         if client is not None:  # it is about to be closed
             estimator.set_params(training__cluster=None)
