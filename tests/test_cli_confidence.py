@@ -41,4 +41,9 @@ def test_a_model_of_a_task_without_it(tmp_path, capsys, monkeypatch):
     data, model = write_corpus(tmp_path / "train.txt", 5), tmp_path / "model.mm"
     assert main(["train", "tag", str(data), "-o", str(model), "-q"]) == 0
     monkeypatch.setattr(TASKS["tag"], "answers", (), raising=False)
-    refused(["predict", str(model), str(data), "--confidence"], "have no --confidence", capsys, 2)
+    refused(
+        ["predict", str(model), str(data), "--confidence"],
+        "--confidence is not available for models",
+        capsys,
+        2,
+    )

@@ -384,7 +384,7 @@ def test_a_client_that_is_closed():
 
     closed = object.__new__(Client)
     closed.status = "closed"
-    with pytest.raises(ValueError, match="a client that is closed"):
+    with pytest.raises(ValueError, match="a closed client"):
         dask_executor.as_client(closed)
     client = FakeClient()
     config = [ShardConfig(Formulation(), 0.1, None, ShardOptions())]

@@ -173,7 +173,10 @@ def change_weights(self, x, y, w, rescaling):
 @pytest.mark.parametrize(
     ("methods", "message"),
     [
-        ({"most_violated": change_weights}, r"most_violated has changed the weights .* 1, .* to 5"),
+        (
+            {"most_violated": change_weights},
+            r"most_violated has changed the weights .* weight 1 to 5",
+        ),
         (
             {"loss_unit": 2.0},
             r"loss\(y, y_hat\) is 1\.0 for example \d, which is not a multiple of",

@@ -107,7 +107,7 @@ def test_solver_instance_keeps_its_own_settings(iris):
 
 
 def test_solver_that_cannot_is_named(iris):
-    with pytest.raises(ValueError, match=r"solver 'sda' needs slack"):
+    with pytest.raises(ValueError, match=r"solver='sda' does not support slack='none'"):
         mm.MulticlassSVM(slack="none", solver="sda").fit(*iris)
 
 

@@ -225,7 +225,7 @@ def test_fold_that_lacks_a_label():
     X = [rng.normal(size=(3, 2)) for _ in range(6)]
     Y = [["a", "b", "a"]] * 4 + [["a", "c", "b"], ["b", "a", "c"]]
     model = mm.SequenceTagger(tol=0.01, random_state=0)
-    with pytest.warns(UserWarning, match=r"2 labels are unknown.*'c' at sequence 0, token 1"):
+    with pytest.warns(UserWarning, match=r"2 of 6 labels are unknown.*'c' at sequence 0, token 1"):
         scores = cross_val_score(model, X, Y, cv=3, error_score="raise")
     assert np.all(np.isfinite(scores)) and scores[2] <= 4 / 6
 

@@ -280,4 +280,4 @@ def test_a_problem_is_what_it_says():
     weighted = RankingProblem(
         X[:9], Y[:9], [0, 9], "normalized_swaps", document_weights=1.0 + np.arange(9)
     )
-    mm.check_problem(weighted, candidates=lambda x, rng: rng.permutation(9))
+    mm.check_problem(weighted, candidates=lambda x, rng: rng.permutation(9), rescalings=("margin",))

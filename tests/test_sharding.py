@@ -58,7 +58,8 @@ def test_shares_reach_the_optimum_by_the_same_bits_every_time(name):
     assert two.w.tobytes() == again.w.tobytes()
     assert (two.primal, two.dual) == (again.primal, again.dual)
     assert two.dual <= one.primal * (1 + 1e-9) and one.dual <= two.primal * (1 + 1e-9)
-    assert two.primal == pytest.approx(one.primal, rel=1e-4, abs=1e-6)
+    if not one.bound_gap:  # loose bounds of different candidates differ
+        assert two.primal == pytest.approx(one.primal, rel=1e-4, abs=1e-6)
 
 
 @pytest.mark.parametrize("slack", ["l1", "l2"])

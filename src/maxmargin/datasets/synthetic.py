@@ -367,7 +367,7 @@ def _stroke(distance: Floats, width: float) -> Floats:
 
 _N_DIGITS = 10
 _N_SUCCESSORS = 3
-_SHORTEST, _LONGEST = 4, 12
+_SHORTEST_WORD, _LONGEST_WORD = 4, 12
 
 
 class DigitWords(NamedTuple):
@@ -450,7 +450,7 @@ def _random_grammar(
 
 def _random_word(rng: np.random.Generator, start: Floats, steps: Floats) -> Ints:
     """Walk through the grammar."""
-    word = np.empty(rng.integers(_SHORTEST, _LONGEST + 1), dtype=np.int64)
+    word = np.empty(rng.integers(_SHORTEST_WORD, _LONGEST_WORD + 1), dtype=np.int64)
     word[0] = rng.choice(_N_DIGITS, p=start)
     for t in range(1, len(word)):
         word[t] = rng.choice(_N_DIGITS, p=steps[word[t - 1]])
