@@ -78,7 +78,8 @@ def prepare_forgeries(rng):
         else ("forging.py", importlib.import_module("forging").FORGED)
     )
     seed, name = int(rng.integers(10**6)), sorted(names)[int(rng.integers(len(names)))]
-    if name.startswith("joint kernel"):  # not all of its coordinates are checked (SECURITY.md)
+    # SECURITY.md: some coordinates, and the sums behind the bounds of online solvers, are trusted.
+    if name.startswith("joint kernel") or name.endswith(", certified"):
         return prepare_model(rng)
     command = [sys.executable, str(Path(__file__).parents[1] / script), str(seed), "3", name]
 
