@@ -64,11 +64,14 @@ def read(paper: str, recorded: Path = RECORDED) -> dict[str, Exhibit]:
 
 def pages() -> dict[str, str]:
     """The documentation's pages by file name, from the records."""
-    found = {}
-    claims = []
+    found: dict[str, str] = {}
+    claims, unrecorded = [], []
     for paper, module_name in PAPERS.items():
         module = import_module(module_name, __package__)
         exhibits = read(paper)
+        if not exhibits:
+            unrecorded.append(paper)
+            continue
         missing = [name for name in module.EXHIBITS if name not in exhibits]
         sections = [
             markdown(name, exhibit, f"{PICTURES}/{paper}-{name}.png" if exhibit.panels else None)
@@ -80,7 +83,16 @@ def pages() -> dict[str, str]:
         found[f"{paper}.md"] = "\n".join([opening, *sections])
         lines = [claim_line(claim) for exhibit in exhibits.values() for claim in exhibit.claims]
         claims.append("\n".join([f"## [{module.TITLE}]({paper}.md)\n", *lines]) + "\n")
-    found["index.md"] = "\n".join([INDEX, *claims, _contents()])
+    if unrecorded:
+        claims.append(f"Not recorded yet: {', '.join(unrecorded)}.\n")
+    contents = [
+        "```{toctree}",
+        ":hidden:",
+        "",
+        *(name.removesuffix(".md") for name in found),
+        "```",
+    ]
+    found["index.md"] = "\n".join([INDEX, *claims, *contents, ""])
     return found
 
 
@@ -95,11 +107,6 @@ hold here.
     python -m benchmarks papers --quick               # tiny slices: does everything work?
     python -m benchmarks papers --pages               # these pages, from the recorded runs
 """
-
-
-def _contents() -> str:
-    """The sidebar's entries."""
-    return "\n".join(["```{toctree}", ":hidden:", "", *PAPERS, "```", ""])
 
 
 def write_pages(folder: Path = PAGES) -> None:

@@ -25,7 +25,7 @@ REFERENCE = (
     "JMLR 6, 2005. Algorithm 1 is `NSlack.published()`; where only the optimum matters, `auto` finds it."
 )
 DIFFERS = (
-    "WIPO-alpha cannot be had: ImCLEF07A and 20 newsgroups stand for it. The 300 Spanish sentences are drawn from CoNLL-2002, ten times. "
+    "WIPO-alpha cannot be had: ImCLEF07A and 20 newsgroups stand for it. The 300 Spanish sentences are drawn from CoNLL-2002, five times. "
     "Homologues come from the paper's generator. For sections 2 to 22 of the Penn Treebank stands its public sample, in five folds. "
     "Times are CPU seconds of one core."
 )
