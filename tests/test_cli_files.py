@@ -7,6 +7,7 @@ import pytest
 import maxmargin as mm
 from cli_corpus import files, posix, refused, write_corpus
 from maxmargin.cli import main
+from maxmargin.cli.console import KEPT
 
 # ----- never over an input ------------------------------------------------------------------------
 
@@ -106,9 +107,9 @@ def test_another_kind_of_model_or_one_without_certificate_goes_beside(tmp_path, 
     train = ["train", "tag", str(tokens), "-o", str(model), "-q"]
     assert main(train) == 0
     certified = model.read_bytes()
-    assert main([*train, "--solver", "perceptron", "--max-passes", "1"]) == 0
+    assert main([*train, "--solver", "perceptron", "--max-passes", "1"]) == KEPT
     assert "because it is certified, and the new one is not" in capsys.readouterr().err
-    assert main(["train", "multiclass", str(lines), "-o", str(model), "-q"]) == 0
+    assert main(["train", "multiclass", str(lines), "-o", str(model), "-q"]) == KEPT
     assert "a SequenceTagger, and the new one a MulticlassSVM" in capsys.readouterr().err
     assert model.read_bytes() == certified
     assert (tmp_path / "model.mm.partial").exists() and (tmp_path / "model.mm.partial-2").exists()

@@ -12,7 +12,6 @@ import numpy as np
 
 from ...formats import CrfsuiteData, read_crfsuite
 from ...persistence import load_model
-from ..columns import check_some_known
 from ..console import (
     DONE,
     ERROR,
@@ -178,6 +177,8 @@ def tag(arguments: argparse.Namespace, signals: Signals) -> int:
         )
     source = open_input(arguments.data)
     data = read_crfsuite(source)
+    from ..columns import check_some_known  # it imports Numba, which `learn` does after reading
+
     check_some_known(estimator, data, source)
     predicted = [list(map(str, ys)) for ys in estimator.predict(data.X)]
     signals.check()
